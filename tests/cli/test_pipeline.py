@@ -326,7 +326,21 @@ def one_sentence(result: Result, sentence: str) -> None:
         ),
         (
             (NOW, NOW + '\n[[sinks]]\nkind = "channel"'),
-            "sinks[0].kind: found 'channel', expected another kind without subscriptions.channel",
+            "sinks[0].kind: found 'channel' and subscriptions.log, expected "
+            'subscriptions.channel: write channel = "subscriptions" instead of log',
+        ),
+        (
+            ('log = "subscriptions"', 'channel = "s3://bucket/folder"'),
+            "subscriptions.channel: found 's3://bucket/folder', expected an address such as "
+            "tidings://127.0.0.1:7400, or the folder of a channel",
+        ),
+        (
+            ('log = "subscriptions"', 'channel = "subscriptions"\ntoken_file = "t"'),
+            "subscriptions.token_file: expected none with the folder of a channel",
+        ),
+        (
+            ('log = "subscriptions"', 'channel = "nowhere"'),
+            "subscriptions: there is no log in",
         ),
         (("[trigger]", f"y = {'1' * 5000}\n[trigger]"), "an integer has too many digits"),
         (("[trigger]", f"y = {'[' * 9999}\n[trigger]"), "nested too deeply"),

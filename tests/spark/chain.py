@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tests.broker.kills.tree import ROOT, TIMES, Tree
 from tests.spark.kills.victims import Session
@@ -34,7 +34,7 @@ name = "chain"
 [source]
 kind = "files"
 path = "in"
-format = "json"
+format = "{format}"
 files_per_trigger = 2
 
 [subscriptions]
@@ -44,6 +44,7 @@ rebuild_after = 20
 
 [outbox]
 path = "out"
+{outbox}
 
 [trigger]
 every_seconds = 0.1
@@ -63,6 +64,12 @@ QUICK = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 Event = dict[str, Any]
 
 
+class Closing(Protocol):
+    """A program with an agent."""
+
+    def close(self) -> None: ...
+
+
 class Chain:
     """The processes. The files of everything are in `folder`."""
 
@@ -73,20 +80,28 @@ class Chain:
         above: Mapping[str, str] = ABOVE,
         more: str = "",
         times: Times = TIMES,
+        columns: Mapping[str, str] = COLUMNS,
+        format: str = "json",  # noqa: A002
+        outbox: str = "",
+        channel: str = "",
     ) -> None:
-        """`root` is added to the file of the rendezvous point, `more` to [subscriptions]."""
+        """`root` is added to the file of the rendezvous point, `more` to [subscriptions], `outbox`
+        to [outbox]; `channel` replaces the address."""
         self.folder = folder
         (folder / "in").mkdir()
         self.tree = Tree(folder, above, times=times, journal="journal")
-        lines = "\n".join(f'{name} = "{kind}"' for name, kind in COLUMNS.items())
+        lines = "\n".join(f'{name} = "{kind}"' for name, kind in columns.items())
         with (folder / f"{ROOT}.toml").open("a") as file:
             file.write(f"\n[columns]\n{lines}\n{root}\n")
         (folder / f"{ROOT}.toml").chmod(0o600)
         self.address = self.tree.addresses[ROOT]
-        (folder / "pipeline.toml").write_text(FILE.format(address=self.address, more=more))
+        (folder / "pipeline.toml").write_text(
+            FILE.format(address=channel or self.address, more=more, format=format, outbox=outbox)
+        )
         self.outbox = Outbox(folder / "out")
         self.files: dict[str, list[Event]] = {}
         self.agents: list[Listener] = []
+        self.programs: list[Closing] = []
         self.times = times
         self.pipeline: Session | None = None
 
@@ -102,7 +117,7 @@ class Chain:
         return self.pipeline
 
     def end(self) -> None:
-        for one in self.agents:
+        for one in (*self.agents, *self.programs):
             one.close()
         if self.pipeline is not None:
             self.pipeline.end()

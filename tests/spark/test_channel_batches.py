@@ -20,6 +20,7 @@ from tidings import parse
 from tidings.filters import Attributes
 from tidings.model import TidingsError
 from tidings.network import Refusal
+from tidings.routing.protocol import unwrap
 from tidings.spark.channel.owner import read_waiting
 from tidings.spark.outbox.outbox import Outbox
 from tidings.spark.outbox.outbox_reading import OutboxReader
@@ -95,8 +96,8 @@ def told(channel: ToldChannel) -> list[tuple[int, int, list[int], Any]]:
     for part in channel.parts:
         for at in range(len(part)):
             nodes = part.nodes[part.node_starts[at] : part.node_starts[at + 1]].tolist()
-            payload = part.payloads[part.payload_starts[at] : part.payload_starts[at + 1]]
-            found.append((part.batch, part.version, nodes, payload))
+            body = part.payloads[part.payload_starts[at] : part.payload_starts[at + 1]]
+            found.append((part.batch, part.version, nodes, unwrap(body)[1]))
     return found
 
 

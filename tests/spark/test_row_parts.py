@@ -19,6 +19,7 @@ from tests.spark.outboxes import files_of
 from tidings.channel import MOST_BYTES, Part
 from tidings.model import TidingsError
 from tidings.network import Refusal
+from tidings.routing.protocol import About, unwrap
 from tidings.spark.channel import row_parts
 from tidings.spark.channel.handing_over import HandingOver, read_handed
 from tidings.spark.channel.owner import ChannelOwner
@@ -49,7 +50,7 @@ def put(outbox: Outbox, files: list[list[Row]], life: int = 7, payloads: bool = 
             columns["_payload"] = pa.array([payload for _, payload in rows], pa.binary())
         pq.write_table(pa.table(columns), folder / f"{number}.parquet", row_group_size=700)
     done = Commit(
-        batch, "a", 3, 0, count, count, count, 0, {0: first + count},
+        batch, "a", 3, 5_000_000, count, count, count, 0, {0: first + count},
         files_of(outbox, batch, "a") if count else [], life=life,
     )  # fmt: skip
     outbox.commit(done)
@@ -122,7 +123,9 @@ def test_the_longest_row_fits(tmp_path: Path) -> None:
 def test_rows_without_payloads_are_encoded(tmp_path: Path) -> None:
     done = put(Outbox(tmp_path), [[([1], b""), ([2], b"")]], payloads=False)
     (part,) = parts_of(OutboxReader(tmp_path), done, "s")
-    assert rows_in([part]) == [([1], b'{"id":0}'), ([2], b'{"id":1}')]
+    rows = [(nodes, *unwrap(body)) for nodes, body in rows_in([part])]
+    about = About(time=done.micros, types={})
+    assert rows == [([1], about, b'{"id":0}'), ([2], about, b'{"id":1}')]
 
 
 # -- handing over --------------------------------------------------------------------------------

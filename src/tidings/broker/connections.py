@@ -2,12 +2,16 @@
 
 connect ──(TLS)──> stranger ──Hello──> neighbour: a link under its name, with its permissions
                        └──> refused: counted, and told why
+
+A pipeline on the same machine can come through the socket in the channel's folder, which only the
+owner of the folder can open. Such a pipeline may preprocess, and needs no token.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import time
 import weakref
 from collections.abc import Callable, Mapping
@@ -19,7 +23,7 @@ from tidings.broker.admission.connection_limits import GREETING, ConnectionLimit
 from tidings.broker.admission.direct_tickets import PREFIX, DirectTicket, DirectTickets
 from tidings.broker.admission.listen import UPSTREAM, Door
 from tidings.broker.admission.neighbour_places import Places
-from tidings.broker.admission.permissions import PermissionRegister, Permissions, Tokens
+from tidings.broker.admission.permissions import PermissionRegister, Permissions, Right, Tokens
 from tidings.broker.admission.signing import SKEW, PublicKeys
 from tidings.model import EnvironmentProblem
 from tidings.network import Link, TlsProbe
@@ -52,6 +56,7 @@ class Connections:
         self._make_link = make_link
         self._probes: dict[TlsProbe, None] = {}  # the oldest first
         self._accepted: weakref.WeakSet[Link] = weakref.WeakSet()
+        self._local: weakref.WeakSet[Link] = weakref.WeakSet()  # through the folder
         self._register = PermissionRegister(door.tokens)
         self._tickets = PublicKeys(door.tickets)
         self._places = Places(door.limits)
@@ -88,6 +93,17 @@ class Connections:
         self._probes[found] = None
         return found
 
+    async def welcome_local(self, found: socket.socket) -> None:
+        """Make a link of a connection that came through the channel's folder."""
+        found.setblocking(False)
+        link = self._accept()
+        self._local.add(link)
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: link, found)
+        except OSError as problem:  # the other end has gone
+            found.close()
+            self.remove(link, str(problem))
+
     def _forget_probe(self, one: TlsProbe) -> None:
         self._probes.pop(one, None)
 
@@ -106,7 +122,8 @@ class Connections:
             self.connection_limits.send_away(link, "expected a greeting")
             return False
         certified = link.certificate_names()
-        found = self._admit(message, certified)
+        is_local = link in self._local
+        found = self._admit_local(message) if is_local else self._admit(message, certified)
         older = None
         if isinstance(found, Permissions):
             older = self.links.get(found.neighbour)
@@ -141,10 +158,8 @@ class Connections:
         reason = "" if hello.opens else self._refuse_channel(hello.channel)
         if reason:
             return reason
-        if not hello.name or hello.name.startswith(UPSTREAM[:-1]):
-            return "found no name, expected one in the greeting"
-        if not hello.name.isprintable():
-            return f"found the name {hello.name[:80]!r}, expected printable characters"
+        if reason := _refuse_name(hello.name):
+            return reason
         if hello.token.startswith(PREFIX):
             if hello.routes or hello.opens:
                 return "found a ticket for a direct link, which is for agents, expected a token"
@@ -162,6 +177,13 @@ class Connections:
         if isinstance(found, Permissions) and not hello.opens:
             return found.refuse_channel(hello.channel, door.channel) or found
         return found
+
+    def _admit_local(self, hello: m.Hello) -> Permissions | str:
+        """The permissions of a pipeline that came through the channel's folder."""
+        if hello.routes or hello.opens:
+            return "found a router at the socket of a folder, expected a pipeline"
+        may = frozenset[Right]({"preprocess"})
+        return _refuse_name(hello.name) or Permissions(hello.name, may, routes=False)
 
     def _admit_ticket(self, name: str, data: bytes) -> Permissions | str:
         """The permissions of a client that shows a ticket, or why it is refused."""
@@ -218,7 +240,7 @@ class Connections:
         self._register = PermissionRegister(tokens)
         ended = 0
         for link, before in [*self._permissions.items()]:
-            if before.direct:  # its router checks its rights when the ticket is renewed
+            if before.direct or link in self._local:  # its router, or the folder, checks its rights
                 continue
             if before.expires:
                 ended += 1
@@ -329,6 +351,15 @@ class Connections:
         if now - self._warned_at >= SELDOM:  # rate-limit logs from unauthenticated peers
             self._warned_at = now
             _log.warning("%s: a stranger: %s", self.name, reason[:MOST_SAID])
+
+
+def _refuse_name(name: str) -> str:
+    """Why nobody can have a name; empty if somebody can."""
+    if not name or name.startswith(UPSTREAM[:-1]):
+        return "found no name, expected one in the greeting"
+    if not name.isprintable():
+        return f"found the name {name[:80]!r}, expected printable characters"
+    return ""
 
 
 def _permissions_of(ticket: DirectTicket) -> Permissions:

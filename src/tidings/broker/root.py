@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+import socket
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -215,8 +216,17 @@ class RootNode(Server):
         await asyncio.get_running_loop().run_in_executor(None, load_interest_kernels)
         await super().start()
         self._commands.begin()
-        self.journal.serve(self._commands.take, self._commands.take_snapshot)
+        self.journal.serve(self._commands.take, self._commands.take_snapshot, self._welcome_soon())
         self._spawn(self._load_block_kernels())
+
+    def _welcome_soon(self) -> Callable[[socket.socket], None]:
+        """Makes a link of a connection through the folder; it may be called in any thread."""
+        loop = asyncio.get_running_loop()
+
+        def welcome(found: socket.socket) -> None:
+            loop.call_soon_threadsafe(lambda: self._spawn(self.connections.welcome_local(found)))
+
+        return welcome
 
     def take_machine(self, machine: FramedRendezvous) -> None:
         self._commands.forget()

@@ -1,6 +1,6 @@
 """The link from a pipeline to the owner of a channel, for code without `async`.
 
-    with ChannelLink("tidings://127.0.0.1:7400") as link:
+    with ChannelLink("tidings://127.0.0.1:7400") as link:   or the folder of the channel, as a Path
         known = link.changes()                          all nodes, at a version
         news = link.changes(known.version, known.life)  what changed since
         link.hand_over(parts)                           on the owner's disk when this returns
@@ -16,11 +16,18 @@ import threading
 import time
 import uuid
 from collections.abc import Iterable
+from pathlib import Path
 from typing import NoReturn
 
 from tidings.channel.changes import Changes, Description, NodeChange
 from tidings.channel.link_work import Asking, Handing, Later, Work
-from tidings.channel.owner_connection import Connection, LostConnection
+from tidings.channel.owner_connection import (
+    Connection,
+    LostConnection,
+    OwnerAddress,
+    OwnerFolder,
+    OwnerPlace,
+)
 from tidings.channel.tagged_part import Part
 from tidings.network import TimedOut, context_for, parse_address
 from tidings.routing.protocol import messages as m
@@ -37,19 +44,24 @@ class ChannelLink:
 
     def __init__(
         self,
-        address: str,
+        address: str | Path,
         *,
         token: str = "",
         authorities: str | None = None,
         timeout: float = TIMEOUT,
         name: str | None = None,
     ) -> None:
-        """`name` is needed only if the token is bound to a name."""
-        self.address = address
-        self._place = parse_address(address)
-        self._tls = context_for(self._place, None, authorities)
+        """`address` is that of the owner, or the folder of the channel, which needs no token.
+        `name` is needed only if the token is bound to a name."""
+        self.address = str(address)
         name = name or f"pipeline-{uuid.uuid4().hex}"
-        self._hello = m.Hello(name, self._place.channel, token)
+        if isinstance(address, Path):
+            self._place: OwnerPlace = OwnerFolder(address)
+            self._hello = m.Hello(name)
+        else:
+            place = parse_address(address)
+            self._place = OwnerAddress(place, context_for(place, None, authorities))
+            self._hello = m.Hello(name, place.channel, token)
         self._timeout = timeout
         self._connection: Connection | None = None
         self._request = 0
@@ -149,7 +161,7 @@ class ChannelLink:
     def _connected(self, limit: float) -> Connection:
         if self._connection is None:
             until = min(limit, time.monotonic() + GREETING)
-            self._connection = Connection(self._place, self._tls, self._hello, until)
+            self._connection = Connection(self._place, self._hello, until)
         return self._connection
 
     def _drop(self) -> None:

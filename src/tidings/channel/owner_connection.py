@@ -1,4 +1,5 @@
-"""One connection to the owner of a channel, with blocking calls that have time limits."""
+"""One connection to the owner of a channel, through its address or through the folder of the
+channel, with blocking calls that have time limits."""
 
 from __future__ import annotations
 
@@ -6,10 +7,13 @@ import contextlib
 import socket
 import ssl
 import time
+from pathlib import Path
+from typing import Protocol
 
 from tidings.model import EnvironmentProblem
 from tidings.network import Refusal, RouterUrl, sentence_of
 from tidings.routing.protocol import frames, messages as m
+from tidings.store.owner import Unowned, join_owner
 
 AT_ONCE = 1 << 18  # bytes
 
@@ -18,33 +22,70 @@ class LostConnection(EnvironmentProblem):
     """The connection is lost, or could not be made; another attempt may work."""
 
 
+class OwnerPlace(Protocol):
+    """Where the owner of a channel is."""
+
+    @property
+    def where(self) -> str:
+        """The place, as messages name it."""
+
+    def open(self, until: float) -> socket.socket:
+        """A connection; raises OSError or EnvironmentProblem if there is none now."""
+
+
+class OwnerAddress:
+    """An owner that listens on an address."""
+
+    def __init__(self, place: RouterUrl, tls: ssl.SSLContext | None) -> None:
+        self.where = f"{place.host}:{place.port}"
+        self._place, self._tls = place, tls
+
+    def open(self, until: float) -> socket.socket:
+        place, tls = self._place, self._tls
+        made = socket.create_connection(
+            (place.host, place.port), timeout=max(0.01, until - time.monotonic())
+        )
+        try:
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return made if tls is None else tls.wrap_socket(made, server_hostname=place.host)
+        except BaseException:
+            made.close()
+            raise
+
+
+class OwnerFolder:
+    """The owner of a channel's folder, which has a socket there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.where = str(folder)
+        self._folder = folder
+
+    def open(self, until: float) -> socket.socket:
+        try:
+            return join_owner(self._folder)
+        except Unowned:
+            raise EnvironmentProblem(
+                "no rendezvous point owns the folder; start one whose `journal` is this folder"
+            ) from None
+
+
 class Connection:
     """A socket that carries messages. Every call takes a time (of `time.monotonic`) until which it
     may wait."""
 
-    def __init__(
-        self, place: RouterUrl, tls: ssl.SSLContext | None, hello: m.Hello, until: float
-    ) -> None:
+    def __init__(self, place: OwnerPlace, hello: m.Hello, until: float) -> None:
         """Connect, and send a greeting. Raise LostConnection if nobody answers, Refusal if the
         other end refuses us, FrameError if it uses another version of the protocol."""
         self._rest = b""
-        self._where = f"{place.host}:{place.port}"
+        self._where = place.where
         try:
-            made = socket.create_connection(
-                (place.host, place.port), timeout=max(0.01, until - time.monotonic())
-            )
-            try:
-                made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self._socket = (
-                    made if tls is None else tls.wrap_socket(made, server_hostname=place.host)
-                )
-            except BaseException:
-                made.close()
-                raise
+            self._socket = place.open(until)
         except (OSError, ssl.SSLError) as problem:
             raise LostConnection(
                 f"can't connect to {self._where}: {sentence_of(problem)}"
             ) from None
+        except EnvironmentProblem as problem:
+            raise LostConnection(f"can't connect to {self._where}: {problem}") from None
         try:
             self.send(hello, until)
             self._expect_welcome(until)

@@ -26,6 +26,7 @@ from tidings.network.agents import (
     SignedGrant,
     Subscription,
     TimedOut,
+    encode_attributes,
 )
 from tidings.network.blocking import BlockingAgent, BlockingSubscription, connect_blocking
 from tidings.network.forwarding import Forwarder, measure_costs
@@ -71,6 +72,7 @@ __all__ = [
     "connect_blocking",
     "context_for",
     "draw_life",
+    "encode_attributes",
     "load_authorities",
     "load_certificate",
     "measure_costs",

@@ -44,9 +44,12 @@ def say(text: str) -> None:
     print(clean_text(text))
 
 
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
 def emit(record: Any) -> None:
     """Print one JSON line."""
-    sys.stdout.buffer.write(msgspec.json.encode(record) + b"\n")
+    sys.stdout.buffer.write(_encode(record) + b"\n")
 
 
 def plain_text(value: object, style: str = "") -> Text:

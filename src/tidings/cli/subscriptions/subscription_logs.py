@@ -81,16 +81,20 @@ def find_log(
 
         settings = load_settings(path)
         columns = known_columns(settings)
-        if settings.subscriptions.channel is not None:
+        place = settings.channel_place
+        if isinstance(place, str):
             raise BadInput(
                 f"{where}: the pipeline has no log, because its subscriptions come from the "
-                f"channel {settings.subscriptions.channel}; use `tidings subscribe` instead"
+                f"channel {place}; use `tidings subscribe` instead"
             )
-        if settings.subscriptions.log is None:
+        if place is not None:  # its rendezvous point checks filters
+            path, declared, columns = place, _compiled_attributes(place), None
+        elif settings.subscriptions.log is None:
             raise BadInput(
                 f"{where}: the pipeline uses a snapshot, which can't be changed; expected a log"
             )
-        path, declared = settings.at(settings.subscriptions.log), settings.attributes
+        else:
+            path, declared = settings.at(settings.subscriptions.log), settings.attributes
     elif path.suffix == ".toml" and not path.exists():
         raise BadInput(f"{where}: there is no such file")
     elif types is None:

@@ -9,11 +9,13 @@ structured mode is decoded like any other JSON object.
 
     content_decoder.py   decodes any format
     xml_content.py       elements as attributes
+    row_content.py       the row of a pipeline: JSON, and the types that JSON does not have
 
 For channel, which tags notifications, and for routing, which hands their attributes to subscribers;
 not for users. Start at content_decoder.py.
 """
 
 from tidings.notifications.content_formats.content_decoder import decode_content, is_json
+from tidings.notifications.content_formats.row_content import decode_row, types_of
 
-__all__ = ["decode_content", "is_json"]
+__all__ = ["decode_content", "decode_row", "is_json", "types_of"]

@@ -23,12 +23,19 @@ class Delivery(msgspec.Struct, frozen=True):
     time: float | None = None
     content: bytes | None = None
     """The attributes as they were published: JSON, MessagePack or XML."""
+    types: dict[str, Any] | None = None
+    """For a row of a pipeline, whose payload is also its content: the fields that are times or
+    decimals."""
 
     @property
     def attributes(self) -> dict[str, Any] | None:
         """The decoded attributes; None if the publisher did not send them to subscribers."""
         if self.content is None:
             return None
+        if self.types:
+            from tidings.notifications.content_formats import decode_row  # loads Arrow
+
+            return decode_row(self.content, self.types)
         if self.content.startswith(b"{"):
             return msgspec.json.decode(self.content, type=dict[str, Any])
         from tidings.notifications.content_formats import decode_content  # loads Arrow

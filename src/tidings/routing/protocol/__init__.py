@@ -25,7 +25,7 @@ This folder is for other rooms, not for users. Import `messages` and `frames` as
 (`messages.Publish`). Start at messages/upward.py.
 """
 
-from tidings.routing.protocol.bodies import About, Piece, body_of, unwrap, wrap
+from tidings.routing.protocol.bodies import MAGIC, About, Piece, body_of, unwrap, wrap
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.grants import Grant, pack_grant, split_grant, unpack_grant
 from tidings.routing.protocol.limits import LONG, NONE, Limits, work_of
@@ -40,6 +40,7 @@ from tidings.routing.protocol.times import Times
 __all__ = [
     "KEY_ID",
     "LONG",
+    "MAGIC",
     "MOST_STEPS",
     "NONE",
     "About",

@@ -9,12 +9,16 @@ UTF-8 begins with MAGIC.
 
 A payload that does not fit into a frame is published in pieces. Each piece is a notification with
 the same attributes, and its `About` says which piece it is.
+
+A row of a pipeline is sent as a JSON object, which is both the payload and the attributes. Its
+`About` has the `types` of fields whose values JSON has no types for. Row bodies are made many at a
+time; see spark/outbox/batches/row_bodies.py.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -34,13 +38,19 @@ class Piece(NamedTuple):
     of: m.Number
 
 
+Time = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]  # rows may be older than 1970
+
+
 class About(msgspec.Struct, frozen=True, array_like=True):
     """The metadata of a notification."""
 
     content: bytes | None = None  # the attributes, as they were published
     subject: str = ""
-    time: m.Number = 0  # when it was published, in microseconds since 1970
+    time: Time = 0  # when it was published, in microseconds since 1970
     piece: Piece | None = None
+    types: dict[str, Any] | None = None
+    """Set if the payload contains the attributes: see notifications/content_formats/row_content.py.
+    """
 
 
 NOTHING = About()

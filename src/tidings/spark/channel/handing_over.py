@@ -42,15 +42,23 @@ class HandingOver:
     """Hands committed batches of an outbox over to the owner of a channel."""
 
     def __init__(
-        self, owner: ChannelOwner, outbox: Path, folder: Path, source: str, extra: str | None = None
+        self,
+        owner: ChannelOwner,
+        outbox: Path,
+        folder: Path,
+        source: str,
+        extra: str | None = None,
+        time: str | None = None,
     ) -> None:
         """`folder` is the folder of the mirror; `source` identifies the stream of the outbox;
-        `extra` is the outbox's column of undeclared fields, if it has one."""
+        `extra` is the outbox's column of undeclared fields, and `time` its column with the time of
+        a row, if it has them."""
         self._owner = owner
         self._outbox = outbox
         self._path = folder / HANDED
         self._source = source
         self._extra = extra
+        self._time = time
         self._reader: OutboxReader | None = None
 
     def hand_over(self, done: Commit) -> None:
@@ -75,7 +83,7 @@ class HandingOver:
             write_sealed(self._path, msgspec.json.encode(new))
 
     def _hand_over(self, reader: OutboxReader, commit: Commit) -> None:
-        parts = parts_of(reader, commit, self._source, self._extra)
+        parts = parts_of(reader, commit, self._source, self._extra, self._time)
         while some := list(islice(parts, TOGETHER)):
             self._owner.hand_over(some)
 

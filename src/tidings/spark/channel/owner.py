@@ -48,7 +48,7 @@ class ChannelOwner:
 
     def __init__(
         self,
-        address: str,
+        address: str | Path,
         *,
         name: str | None = None,
         token: str = "",
@@ -56,9 +56,10 @@ class ChannelOwner:
         folder: Path | None = None,
         patient: bool = True,
     ) -> None:
-        """`name` is needed if the token is bound to a name. The file that reports waiting is in
+        """`address` may be the folder of the channel. `name` is needed if the token is bound to a
+        name. The file that reports waiting is in
         `folder`. Without `patient`, a request raises TimedOut if the owner does not answer."""
-        self.address = address
+        self.address = str(address)
         self.stop = threading.Event()
         """Once set, requests no longer wait, but raise Stopped."""
         self.waiting = ""

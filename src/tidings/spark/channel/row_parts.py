@@ -20,9 +20,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.channel import MOST_BYTES, Part
-from tidings.notifications import encode_rows
 from tidings.routing.protocol import frames
 from tidings.spark.outbox.batches.batch_stages import NODES, PAYLOAD, TOLD
+from tidings.spark.outbox.batches.row_bodies import encode_bodies
 from tidings.spark.outbox.commits import Commit
 from tidings.spark.outbox.outbox_reading import OutboxReader
 
@@ -76,13 +76,17 @@ _EMPTY = Columns(_NONE, _NONE, _NONE, b"")
 
 
 def parts_of(
-    reader: OutboxReader, commit: Commit, source: str, extra: str | None = None
+    reader: OutboxReader,
+    commit: Commit,
+    source: str,
+    extra: str | None = None,
+    time: str | None = None,
 ) -> Iterator[Part]:
     """The parts of a committed batch, in order. A batch without rows has one empty part. `extra` is
-    the column of undeclared fields, if there is one."""
+    the column of undeclared fields, and `time` the one with the time of a row, if there are any."""
     waiting: list[Columns] = []
     number = 0
-    for columns in _cut(_rows_of(reader, commit, extra)):
+    for columns in _cut(_rows_of(reader, commit, extra, time)):
         if waiting:
             yield _part(commit, source, number, waiting.pop(), last=False)
             number += 1
@@ -135,24 +139,26 @@ def _join(held: list[Columns]) -> Columns:
     )
 
 
-def _rows_of(reader: OutboxReader, commit: Commit, extra: str | None) -> Iterator[_Rows]:
+def _rows_of(
+    reader: OutboxReader, commit: Commit, extra: str | None, time: str | None
+) -> Iterator[_Rows]:
     for file in reader.files(commit):
-        for batch in reader.batches(file):
-            nodes, payloads = batch.column(NODES), _payloads_of(batch, extra)
-            starts = np.frombuffer(payloads.buffers()[1], np.int32)[payloads.offset :]
-            data = payloads.buffers()[2]
+        # other columns than these are not read, if the workers encoded the bodies
+        columns = [NODES, PAYLOAD] if PAYLOAD in reader.schema(file).names else None
+        for batch in reader.batches(file, columns):
+            nodes = batch.column(NODES)
+            bodies = batch.column(PAYLOAD) if columns else _encode(batch, commit, extra, time)
+            starts = np.frombuffer(bodies.buffers()[1], np.int32)[bodies.offset :]
+            data = bodies.buffers()[2]
             yield _Rows(
                 nodes.offsets.to_numpy().astype(np.int64),
                 nodes.values.to_numpy(),
-                starts[: len(payloads) + 1].astype(np.int64),
+                starts[: len(bodies) + 1].astype(np.int64),
                 memoryview(b"" if data is None else data),
             )
 
 
-def _payloads_of(batch: pa.RecordBatch, extra: str | None) -> pa.Array:
-    """The payloads that the workers wrote. Batches that were committed while the pipeline had no
-    channel sink have no payloads; their payloads are encoded here."""
-    if PAYLOAD in batch.schema.names:
-        return batch.column(PAYLOAD)
+def _encode(batch: pa.RecordBatch, commit: Commit, extra: str | None, time: str | None) -> pa.Array:
+    """The bodies of rows that were committed while the pipeline had no channel sink."""
     names = [name for name in batch.schema.names if name not in ADDED]
-    return pa.array(encode_rows(batch.select(names), extra), pa.binary())
+    return encode_bodies(batch.select(names), extra, time, commit.micros)

@@ -36,8 +36,11 @@ def open_subscriptions(settings: Settings, folder: Path, *, patient: bool = True
             settings.at(given.log or ""), settings.attributes, given.rebuild_after
         )
     trusted = None if given.authorities is None else settings.at(given.authorities)
+    place = settings.channel_place
+    assert place is not None
+    token = settings.token if isinstance(place, str) else ""
     owner = ChannelOwner(
-        given.channel, name=given.name, token=settings.token, authorities=trusted, folder=folder,
+        place, name=given.name, token=token, authorities=trusted, folder=folder,
         patient=patient,
     )  # fmt: skip
     return FollowedChannel(owner, folder, given.rebuild_after)

@@ -152,7 +152,7 @@ def need_log(settings: Settings) -> None:
     log = settings.subscriptions.log
     if log is not None and not (settings.at(log) / "lock").exists():
         raise TidingsError(
-            f"subscriptions.log: there is no log in {settings.at(log)}; "
+            f"subscriptions: there is no log in {settings.at(log)}; "
             f"`tidings subscriptions add` creates one"
         )
 
@@ -160,7 +160,7 @@ def need_log(settings: Settings) -> None:
 def need_places(settings: Settings) -> None:
     """Refuse paths at which the pipeline can't create or write its folders."""
     for name, path in paths_of(settings):
-        if name in ("source.path", "subscriptions.log", "subscriptions.snapshot"):
+        if name.startswith("subscriptions.") or name == "source.path":
             continue  # the pipeline only reads from here
         place = settings.at(path)
         there = next(one for one in (place, *place.parents) if one.exists() or one.is_symlink())

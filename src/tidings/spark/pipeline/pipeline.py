@@ -100,6 +100,7 @@ class Pipeline:
                 self._handing = HandingOver(
                     self.subscriptions.owner, self.outbox.path, self.outbox.channel_folder,
                     self.stream_id, EXTRA if keeps_extra(self.settings) else None,
+                    self.settings.outbox.time,
                 )  # fmt: skip
             if isinstance(self.subscriptions, FollowedSubscriptions):
                 self.subscriptions.own()
@@ -207,7 +208,7 @@ class Pipeline:
             ) from problem
         work = self.outbox.work_folder(pin.batch, attempt)
         try:
-            staged = run_stage(df, stage_of(self.source, pinned, work, self.settings))
+            staged = run_stage(df, stage_of(self.source, pinned, work, self.settings, pin.micros))
             counters = self._known_counters(pin.batch)
             filed = file_rows(
                 df.sparkSession.sparkContext, filing_of(self.settings, pin, work), staged, counters
@@ -291,24 +292,29 @@ class Pipeline:
             self._lock = None
 
 
-def stage_of(source: OpenedSource, pinned: Pinned, work: Path, settings: Settings) -> Stage:
-    """The instructions with which workers run the first half of a batch."""
+def stage_of(
+    source: OpenedSource, pinned: Pinned, work: Path, settings: Settings, began: int = 0
+) -> Stage:
+    """The instructions with which workers run the first half of a batch, which began at a time in
+    microseconds since 1970."""
     raw = pa.schema([]) if source.arrow is None else source.arrow
     schema = raw.serialize().to_pybytes()
     extra = settings.extra_fields if is_json(settings) else "refuse"
     return Stage(
         pinned, str(work), schema, source.format, source.text, source.corrupt, extra,
-        channel=_for_channel(source, settings),
+        channel=_for_channel(source, settings, began),
     )  # fmt: skip
 
 
-def _for_channel(source: OpenedSource, settings: Settings) -> ForChannel | None:
+def _for_channel(source: OpenedSource, settings: Settings, began: int) -> ForChannel | None:
     if settings.subscriptions.channel is None:
         return None
     tested = None
     if source.format == "typed":  # a filter may name a column that can't be compared
         tested = tuple(one.name for one in source.schema if family_of(one.dataType) is not None)
-    return ForChannel(tested, *((MOST_ROW_BYTES, MOST_NODES) if settings.hands_over else ()))
+    if not settings.hands_over:
+        return ForChannel(tested)
+    return ForChannel(tested, MOST_ROW_BYTES, MOST_NODES, settings.outbox.time, began)
 
 
 def filing_of(settings: Settings, pin: Pin, work: Path) -> Filing:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -88,7 +89,7 @@ class Subscriptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     log: str | None = None
     snapshot: str | None = None
-    channel: str | None = None  # the address of its owner, the rendezvous point
+    channel: str | None = None  # the address of its owner, the rendezvous point, or its folder
     name: str | None = None  # the name to which the token is bound, if it is bound to one
     # a file with the token for the owner; without it, the token is in TIDINGS_TOKEN
     token_file: str | None = None
@@ -173,6 +174,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return any(isinstance(one, ChannelSink) for one in self.sinks)
 
     @property
+    def channel_place(self) -> str | Path | None:
+        """The address or the folder of the channel, from whose owner the subscriptions come."""
+        given = self.subscriptions.channel
+        return given if given is None or scheme_of(given) else self.at(given)
+
+    @property
     def token(self) -> str:
         """The token for the channel's owner. A token file takes precedence over the environment."""
         file = self.subscriptions.token_file
@@ -208,6 +215,7 @@ def known_columns(settings: Settings) -> dict[str, str | None] | None:
     return None
 
 
+_BARE = re.compile(r"[^/\\]+:[0-9]+(/|$)")  # an address without its scheme; a folder is ./a:1
 _FEED_FAMILIES = {"string": "string", "array<string>": "list", "timestamp": "time"}
 
 
@@ -238,10 +246,20 @@ def load_settings(path: str | Path) -> Settings:
         found = msgspec.structs.replace(found, folder=path.parent.absolute())
         problems = list(_problems(found))
         if not problems:
-            return found
+            return _read_folder(found)
     elif isinstance(file.data.get("columns"), dict):  # report these too
         problems += _column_problems(file.data["columns"])
     raise SettingsError(file.describe(problems))
+
+
+def _read_folder(found: Settings) -> Settings:
+    """The folder of a channel is read as a log, unless batches are handed over: only then the
+    pipeline needs a rendezvous point. The nodes have the same numbers either way."""
+    given = found.subscriptions
+    if given.channel is None or scheme_of(given.channel) or found.hands_over:
+        return found
+    given = msgspec.structs.replace(given, log=given.channel, channel=None)
+    return msgspec.structs.replace(found, subscriptions=given)
 
 
 def _column_problems(columns: dict[str, Any]) -> Iterator[Problem]:
@@ -269,22 +287,27 @@ def _sentences(found: Settings) -> Iterator[str]:
     elif subscriptions.channel is not None:
         yield from _channel_sentences(found, subscriptions.channel)
     else:
-        for name in ("name", "token_file", "authorities"):
-            if getattr(subscriptions, name) is not None:
-                yield f"subscriptions.{name}: expected none without a channel"
+        yield from _secret_sentences(found, "without a channel")
     channels = [at for at, one in enumerate(found.sinks) if isinstance(one, ChannelSink)]
-    if channels and subscriptions.channel is None:
+    if channels and subscriptions.log is not None:
+        yield (
+            f"sinks[{channels[0]}].kind: found 'channel' and subscriptions.log, expected "
+            f"subscriptions.channel: write channel = {_quote(subscriptions.log)} instead of log, "
+            "if it is the journal of a rendezvous point, or leave the sink out"
+        )
+    elif channels and subscriptions.channel is None:
         yield (
             f"sinks[{channels[0]}].kind: found 'channel', expected another kind without "
             f"subscriptions.channel, because only a channel knows what its node numbers mean"
         )
     if len(channels) > 1:
         yield f"sinks[{channels[1]}].kind: found 'channel' again, expected it once"
-    if subscriptions.channel is None:  # otherwise the channel declares the columns
+    asks = subscriptions.channel is not None and (bool(channels) or _is_address(found))
+    if not asks:  # otherwise the channel declares the columns
         yield from declared_problems(found)
     if found.extra is not None and not is_json(found):
         yield f'extra: found "{found.extra}", expected none, because the source is not JSON'
-    is_declared = bool(found.columns) or subscriptions.channel is not None
+    is_declared = bool(found.columns) or asks
     if is_json(found) and not is_declared and found.extra_fields != "open":
         yield f'columns: found none, expected some with extra = "{found.extra}"'
     if isinstance(source, Files) and (source.when_read == "archive") != (
@@ -317,14 +340,33 @@ def declared_problems(found: Settings) -> Iterator[str]:
 
 
 def _channel_sentences(found: Settings, address: str) -> Iterator[str]:
-    if scheme_of(address) not in ("tidings", "tidings+tls"):
+    if scheme_of(address) not in ("", "tidings", "tidings+tls") or _BARE.match(address):
         yield (
             f"subscriptions.channel: found {address!r}, expected an address such as "
-            f"tidings://127.0.0.1:7400"
+            f"tidings://127.0.0.1:7400, or the folder of a channel"
         )
+        return
+    if not scheme_of(address):
+        yield from _secret_sentences(found, "with the folder of a channel")
+        if not found.hands_over:
+            return  # the pipeline may own the folder, and then declares the columns
     for name, there in (("columns", bool(found.columns)), ("extra", found.extra is not None)):
         if there:
             yield f"{name}: found some, expected none, because the channel declares the attributes"
+
+
+def _secret_sentences(found: Settings, when: str) -> Iterator[str]:
+    for name in ("name", "token_file", "authorities"):
+        if getattr(found.subscriptions, name) is not None:
+            yield f"subscriptions.{name}: expected none {when}"
+
+
+def _is_address(found: Settings) -> bool:
+    return bool(scheme_of(found.subscriptions.channel or ""))
+
+
+def _quote(text: str) -> str:
+    return msgspec.json.encode(text).decode()
 
 
 def _is_timestamp(found: Settings, name: str) -> bool:
@@ -353,6 +395,7 @@ def paths_of(found: Settings) -> Iterator[tuple[str, str]]:
         ("checkpoint", found.checkpoint),
         ("outbox.path", found.outbox.path),
         ("subscriptions.log", found.subscriptions.log),
+        ("subscriptions.channel", None if _is_address(found) else found.subscriptions.channel),
         ("subscriptions.snapshot", found.subscriptions.snapshot),
         *((f"source.{at}", getattr(found.source, at, None)) for at in ("path", "archive", "spool")),
     ]

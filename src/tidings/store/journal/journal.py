@@ -60,7 +60,15 @@ from tidings.store.journal.sqlite_journal import is_before, take_over
 from tidings.store.journal.state import JournalState
 from tidings.store.journal.upkeep import Upkeep, walk_to
 from tidings.store.layered import own_part
-from tidings.store.owner import Serving, Take, TakeSnapshot, ask_for_folder, close_listener, listen
+from tidings.store.owner import (
+    Serving,
+    Take,
+    TakeSnapshot,
+    Welcome,
+    ask_for_folder,
+    close_listener,
+    listen,
+)
 
 SEGMENT_BYTES = 16 << 20
 ROOM = 1 << 18  # bytes that must be free before a journal on a full disk is revived
@@ -125,11 +133,11 @@ class FileJournal:
             _log.warning("commands can't change the subscriptions in %s while the rendezvous "
                          "point runs: %s", self.path, problem)  # fmt: skip
 
-    def serve(self, take: Take, adopt: TakeSnapshot) -> None:
-        """Take the changes and the snapshots of commands: see `Serving`."""
+    def serve(self, take: Take, adopt: TakeSnapshot, welcome: Welcome) -> None:
+        """Take the changes and the snapshots of commands, and welcome pipelines: see `Serving`."""
         if self._listener is not None:
             self._serving = Serving(
-                self.path, self._listener, take, "rendezvous point", adopt=adopt
+                self.path, self._listener, take, "rendezvous point", adopt=adopt, welcome=welcome
             )
 
     def stop_serving(self) -> None:

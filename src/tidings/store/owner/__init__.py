@@ -1,6 +1,7 @@
 """The owner of a channel's folder takes the changes of commands, over a Unix socket in the folder.
 
     command ──change──> socket in the folder ──> owner ──> log, synced ──version──> command
+    pipeline ──join──> socket in the folder ──> rendezvous point, as one of its links
 
     owner_socket.py   the socket: its file, its messages
     serving.py        the owner's side: takes changes, and answers once they are on the disk
@@ -15,10 +16,17 @@ Used inside store, by broker and by spark, to serve the changes of commands. Sta
 owner_socket.py.
 """
 
-from tidings.store.owner.asking import Died, Unowned, ask_for_folder, hand_adoption, hand_over
+from tidings.store.owner.asking import (
+    Died,
+    Unowned,
+    ask_for_folder,
+    hand_adoption,
+    hand_over,
+    join_owner,
+)
 from tidings.store.owner.owner_socket import Adopt, Asked, close_listener, listen
 from tidings.store.owner.ownership import Ownership, made_in
-from tidings.store.owner.serving import Serving, Take, TakeSnapshot
+from tidings.store.owner.serving import Serving, Take, TakeSnapshot, Welcome
 
 __all__ = [
     "Adopt",
@@ -29,10 +37,12 @@ __all__ = [
     "Take",
     "TakeSnapshot",
     "Unowned",
+    "Welcome",
     "ask_for_folder",
     "close_listener",
     "hand_adoption",
     "hand_over",
+    "join_owner",
     "listen",
     "made_in",
 ]

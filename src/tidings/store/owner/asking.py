@@ -90,6 +90,26 @@ def ask_for_folder(folder: Path) -> bool:
         return False
 
 
+def join_owner(folder: Path) -> socket.socket:
+    """A link to the rendezvous point that owns a folder. Raise Unowned if nobody owns it, and
+    EnvironmentProblem if the owner is no rendezvous point, or can't be asked."""
+    try:
+        with _greeted(folder) as (link, greeting):
+            s.send(link, s.Join())
+            answer = s.receive(link)
+            if not isinstance(answer, s.Done):
+                raise EnvironmentProblem(
+                    f"{_owner(greeting)} has no network; expected a rendezvous point"
+                )
+            return link.dup()
+    except FileNotFoundError:  # there is no such folder
+        raise Unowned from None
+    except (OSError, EOFError, ValueError) as problem:
+        raise EnvironmentProblem(
+            f"the process that owns '{folder}' closed the connection: {problem}"
+        ) from None
+
+
 @contextlib.contextmanager
 def _greeted(folder: Path) -> Iterator[tuple[socket.socket, s.Greeting]]:
     """A connection to the owner, which has greeted."""

@@ -4,8 +4,12 @@
     command ──> owner    Changes         changes that are acknowledged together
                          Adopt           a snapshot in the folder, to be adopted as one version
                          Yield           a rendezvous point wants to own the folder
+                         Join            a pipeline wants a link: see below
     owner ──> command    Working         every few seconds, until it answers
                          Done | Refused
+
+After `Join` and `Done`, the connection carries the frames of a link, as over TCP. Whoever can
+connect here may read and change all subscriptions, so a link needs no token.
 
 A message is its length in 4 bytes, and a tagged array in MessagePack. A connection has one question
 and one answer. Only the user who owns the folder can connect, because the file has the mode 0600.
@@ -68,6 +72,10 @@ class Yield(msgspec.Struct, frozen=True, array_like=True, tag="yield"):
     pass
 
 
+class Join(msgspec.Struct, frozen=True, array_like=True, tag="join"):
+    pass
+
+
 class Working(msgspec.Struct, frozen=True, array_like=True, tag="working"):
     pass
 
@@ -81,7 +89,7 @@ class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
     is_fault: bool = False  # could the owner not write? Otherwise the change is impossible
 
 
-Message = Greeting | Changes | Adopt | Yield | Working | Done | Refused
+Message = Greeting | Changes | Adopt | Yield | Join | Working | Done | Refused
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 

@@ -22,6 +22,7 @@ MOST_AT_ONCE = 32  # other commands wait in the queue of the socket
 _log = logging.getLogger(__name__)
 Take = Callable[[list[s.Asked]], "Future[int]"]
 TakeSnapshot = Callable[[s.Adopt], "Future[int]"]
+Welcome = Callable[[socket.socket], None]
 
 
 class Serving:
@@ -35,15 +36,18 @@ class Serving:
         what: str,
         give_up: Callable[[], None] | None = None,
         adopt: TakeSnapshot | None = None,
+        welcome: Welcome | None = None,
     ) -> None:
         """`take` makes changes, and `adopt` adopts a snapshot, in any thread; the result is the
         version, once they are on the disk. `what` says to commands what the owner is. `give_up`
-        gives the folder to a rendezvous point."""
+        gives the folder to a rendezvous point. `welcome` gets the connection of a pipeline that
+        joins."""
         self._folder = folder
         self._listener = listener
         self._take = take
         self._give_up = give_up
         self._adopt = adopt
+        self._welcome = welcome
         self._greeting = s.Greeting(s.SPEAKS, secrets.token_bytes(16), what, os.getpid())
         self._free = threading.Semaphore(MOST_AT_ONCE)
         self._thread = threading.Thread(
@@ -78,6 +82,9 @@ class Serving:
                 elif isinstance(question, s.Yield) and self._give_up is not None:
                     self._give_up()
                     s.send(link, s.Done(0))
+                elif isinstance(question, s.Join) and self._welcome is not None:
+                    s.send(link, s.Done(0))
+                    self._welcome(link.dup())
                 else:
                     s.send(link, s.Refused("the owner of the folder does not do that"))
         except (OSError, EOFError, ValueError):

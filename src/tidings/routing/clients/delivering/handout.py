@@ -166,8 +166,10 @@ class HandOut:
                 return
             payload = whole
         time = about.time / 1e6 if about.time else None
+        types = about.types
+        content = about.content if types is None else payload
         self.inbox.append(
-            Delivery(epoch, serial, payload, matched, about.subject, time, about.content)
+            Delivery(epoch, serial, payload, matched, about.subject, time, content, types)
         )
 
     def _put_together(

@@ -29,11 +29,12 @@ from tidings.notifications import (
     Decoded,
     decode_json,
     decode_text_columns,
-    encode_rows,
     without_marks,
 )
+from tidings.routing.protocol import unwrap
 from tidings.snapshots import View
 from tidings.spark.outbox.batches.open_fields import match_open
+from tidings.spark.outbox.batches.row_bodies import encode_bodies
 from tidings.spark.outbox.sealed_files import digest_of
 from tidings.spark.session import send_to_workers
 from tidings.spark.tagging.worker import Pinned, join_batches, view_of
@@ -43,9 +44,9 @@ if TYPE_CHECKING:
 
 NODES, TOLD, EXTRA = "nodes", "subscriptions", "extra"
 PAYLOAD = "_payload"
-"""The column of payloads, which the subscribers of a channel receive. Payloads are written to the
+"""The column of bodies, which the subscribers of a channel receive. Bodies are written to the
 files, so that a batch that is handed over twice has the same bytes both times. The workers encode
-the payloads, so that the driver only has to copy them."""
+the bodies, so that the driver only has to copy them."""
 DEAD = pa.schema([("reason", pa.string()), ("raw", pa.string())])
 
 
@@ -54,9 +55,11 @@ class ForChannel(msgspec.Struct, frozen=True):
 
     # the columns that filters may test; None means all columns
     tested: tuple[str, ...] | None = None
-    # the most bytes of the nodes and payload of a row, if rows get payloads; 0 if they get none
+    # the most bytes of the nodes and body of a row, if rows get bodies; 0 if they get none
     most_bytes: int = 0
-    most_nodes: int = 0  # the most nodes of a row, if rows get payloads
+    most_nodes: int = 0  # the most nodes of a row, if rows get bodies
+    time: str | None = None  # the column with the time of a row
+    began: int = 0  # the time of rows without one, in microseconds since 1970
 
 
 class Stage(msgspec.Struct, frozen=True):
@@ -209,7 +212,7 @@ def _stage_rows(
         return
     nodes, told, good = nodes.filter(kept), told.filter(kept), good.filter(kept)
     if stage.channel is not None and stage.channel.most_bytes:
-        good = _with_payloads(stage, good)
+        good = _with_bodies(stage, stage.channel, good)
         short = _refuse_long(stage.channel, good, nodes, files)
         nodes, told, good = nodes.filter(short), told.filter(short), good.filter(short)
     count = good.num_rows
@@ -225,10 +228,11 @@ def _stage_rows(
     staged.nodes = dict(total)
 
 
-def _with_payloads(stage: Stage, good: pa.RecordBatch) -> pa.RecordBatch:
-    payloads = pa.array(encode_rows(good, EXTRA if stage.keeps_extra else None), pa.binary())
+def _with_bodies(stage: Stage, channel: ForChannel, good: pa.RecordBatch) -> pa.RecordBatch:
+    extra = EXTRA if stage.keeps_extra else None
+    bodies = encode_bodies(good, extra, channel.time, channel.began)
     names = [*good.schema.names, PAYLOAD]
-    return pa.RecordBatch.from_arrays([*good.columns, payloads], names=names)
+    return pa.RecordBatch.from_arrays([*good.columns, bodies], names=names)
 
 
 def _refuse_long(stage: ForChannel, good: pa.RecordBatch, nodes: Any, files: _Files) -> Any:
@@ -245,7 +249,7 @@ def _refuse_long(stage: ForChannel, good: pa.RecordBatch, nodes: Any, files: _Fi
             f"the row is too large for the channel, expected at most {stage.most_nodes:,} nodes, "
             f"and at most {stage.most_bytes:,} bytes of nodes and payload"
         )
-        texts = [_show_value(one) for one in refused]
+        texts = [_show_value(unwrap(one)[1]) for one in refused]
         columns = {"reason": [reason] * len(refused), "raw": texts}
         files.put_dead(pa.RecordBatch.from_pydict(columns, schema=DEAD))
     return short

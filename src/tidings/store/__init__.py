@@ -12,6 +12,7 @@
         `── log_opening.py, before/   logs of dead writers, and of older releases
     bulks/          subscriptions that were adopted as a whole, in mapped files
     layered.py      mappings that consist of bulks and of what changed since
+    numbers/        numbers the notifications of pipelines, where there is no rendezvous point
     owner/          how commands hand changes to the process that owns the folder
     groups/         the log of groups below all of this: checksums, a chain, an end mark
     ontologies.py   ontologies in files
@@ -27,12 +28,14 @@ from tidings.store.folder import LOCK, owner_of
 from tidings.store.journal.rows import SQL
 from tidings.store.live_ids import LiveIds, ProjectedIds
 from tidings.store.log_contents import Change, KeyedChange, Repair, State
+from tidings.store.numbers import Accepting
 from tidings.store.ontologies import load_ontology
 from tidings.store.owner import Asked
 
 __all__ = [
     "LOCK",
     "SQL",
+    "Accepting",
     "Asked",
     "Change",
     "ChangeLog",

@@ -51,6 +51,7 @@ from tidings.store.known_log import RequestedChange
 from tidings.store.layered import own_part
 from tidings.store.log_contents import Change, KeyedChange, Repair, State, Subscriptions, read_state
 from tidings.store.log_opening import settle
+from tidings.store.numbers import Accepting
 from tidings.store.owner import (
     Asked,
     Died,
@@ -106,6 +107,8 @@ class ChangeLog:
         self._writing = threading.Lock()
         self._waiting: deque[PendingGroup] = deque()
         self._ownership: Ownership | None = None
+        self.numbers = Accepting(self.path / f.NUMBERS)
+        """Numbers the notifications that pipelines find for these subscriptions."""
 
     # -- writing -------------------------------------------------------------------------------
 

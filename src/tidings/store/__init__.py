@@ -13,6 +13,7 @@
     bulks/          subscriptions that were adopted as a whole, in mapped files
     adoptions/      how a rendezvous point adopts such subscriptions while it runs
     layered.py      mappings that consist of bulks and of what changed since
+    numbers/        numbers the notifications of pipelines, where there is no rendezvous point
     owner/          how commands hand changes to the process that owns the folder
     groups/         the log of groups below all of this: checksums, a chain, an end mark
     ontologies.py   ontologies in files
@@ -28,12 +29,14 @@ from tidings.store.folder import LOCK, owner_of
 from tidings.store.journal.rows import SQL
 from tidings.store.live_ids import LiveIds, ProjectedIds
 from tidings.store.log_contents import Adoption, Change, KeyedChange, Repair, State
+from tidings.store.numbers import Accepting
 from tidings.store.ontologies import load_ontology
 from tidings.store.owner import Adopt, Asked
 
 __all__ = [
     "LOCK",
     "SQL",
+    "Accepting",
     "Adopt",
     "Adoption",
     "Asked",

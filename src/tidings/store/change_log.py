@@ -62,6 +62,7 @@ from tidings.store.log_contents import (
     read_state,
 )
 from tidings.store.log_opening import settle
+from tidings.store.numbers import Accepting
 from tidings.store.owner import (
     Asked,
     Died,
@@ -117,6 +118,8 @@ class ChangeLog:
         self._writing = threading.Lock()
         self._waiting: deque[PendingGroup] = deque()
         self._ownership: Ownership | None = None
+        self.numbers = Accepting(self.path / f.NUMBERS)
+        """Numbers the notifications that pipelines find for these subscriptions."""
 
     # -- writing -------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@
     lock                           held while a process writes, or makes the log readable
     owner                          held by the owner, as long as it runs
     socket                         the owner takes changes of commands here: see owner/
+    numbers/                       the numbers of pipelines' notifications: see numbers/
     bulks/                         subscriptions that were adopted as a whole: see bulks/
     snapshots/                     compiled subscriptions of pipelines
     aside/                         files of older formats, and data after a loss
@@ -30,7 +31,7 @@ import msgspec
 from tidings import files
 from tidings.model import EnvironmentProblem
 
-LOCK, OWNER, FORMAT, BULKS = "lock", "owner", "channel", "bulks"
+LOCK, OWNER, FORMAT, BULKS, NUMBERS = "lock", "owner", "channel", "bulks", "numbers"
 CURRENT = 4
 """Since format 2, subscriptions can say who made them; since format 3, removed nodes and cursors
 can have steps to other nodes; since format 4, there are bulks."""

@@ -1,0 +1,203 @@
+"""Numbers the notifications of committed batches, each batch once.
+
+    numbers/lock    held while a batch is accepted
+    numbers/*.log   Taken: outbox, batch, attempt, the number before the first, counts
+                    Counters: the state at the beginning of a file, so that older files can go
+
+A pipeline commits a batch to its outbox, and then has it accepted. The answer says, for each node
+of the batch, after which number its notifications continue. The answer is on the disk before it is
+given. A driver that died before it stored the answer asks again, and gets the same one, because the
+log knows the last batch of every outbox. The attempt is part of the question: an outbox that was
+restored from a copy may commit a batch of the same number with other rows, which gets new numbers.
+
+Numbers only rise. An outbox that this log does not know, or whose last batch is another than the
+log says, states its own last numbers (`floor`), and its next numbers are higher. That is so for
+outboxes of older releases, which numbered for themselves, and after a folder was restored.
+
+Cost: a write and a sync for each batch. A new file begins with all counters, and older files are
+removed. Files end at SEGMENT_BYTES, or at four times the size of the counters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from tidings.files import hold_lock, make_durable_folder
+from tidings.model import EnvironmentProblem, TidingsError
+from tidings.store.groups import START, GroupLog
+from tidings.store.numbers.node_counts import pack_counts, unpack_counts
+
+SEGMENT_BYTES = 8 << 20
+NEVER = 1 << 62  # bytes; this module begins files itself
+LOCK = "lock"
+
+Numbers = dict[int, int]
+Floor = Callable[[], Mapping[int, int]]
+
+
+class Taken(msgspec.Struct, frozen=True, array_like=True, tag="taken"):
+    """A batch that was accepted: the number of each node before the batch, and how many it got."""
+
+    outbox: str
+    batch: int
+    attempt: str
+    before: bytes
+    counts: bytes
+
+
+class Counters(msgspec.Struct, frozen=True, array_like=True, tag="counters"):
+    """The last number of each node, and the last batch of each outbox."""
+
+    counters: bytes
+    taken: list[Taken]
+
+
+_decoder: msgspec.msgpack.Decoder[Taken | Counters] = msgspec.msgpack.Decoder(Taken | Counters)
+
+
+class Accepting:
+    """The log in a folder, for any number of threads and processes of one machine."""
+
+    def __init__(self, folder: Path, *, segment_bytes: int = SEGMENT_BYTES) -> None:
+        self.folder = folder
+        self._segment_bytes = segment_bytes
+        self._log: GroupLog | None = None  # None if nothing was read yet, or after a failure
+        self._counters: Numbers = {}
+        self._taken: dict[str, Taken] = {}
+        self._state_bytes = 0  # the size of the counters when they were last written
+
+    def accept(
+        self,
+        outbox: str,
+        batch: int,
+        attempt: str,
+        counts: Mapping[int, int],
+        *,
+        after: int | None,
+        floor: Floor,
+    ) -> Numbers:
+        """The number of each node before the first notification of a batch; on the disk when this
+        returns. `outbox` is the id of the outbox, and `attempt` identifies what was committed.
+        `after` is the last batch whose numbers the outbox has, if there is one. `floor` is called
+        if the last batch in the log is another one."""
+        with self._holding() as log:
+            known = self._taken.get(outbox)
+            if known is not None and (known.batch, known.attempt) == (batch, attempt):
+                return unpack_counts(known.before)
+            states = log.end.offset >= max(self._segment_bytes, 4 * self._state_bytes)
+            if states:
+                log.begin_segment()
+            if known is None or known.batch != after:
+                # the numbers of nodes that are not in this batch are stored too
+                for node, number in floor().items():
+                    states = states or number > self._counters.get(node, 0)
+                    self._counters[node] = max(self._counters.get(node, 0), number)
+            found = {node: self._counters.get(node, 0) for node in counts}
+            taken = Taken(outbox, batch, attempt, pack_counts(found), pack_counts(counts))
+            self._append(log, taken, states=states)
+            return found
+
+    def last_batch(self, outbox: str) -> int | None:
+        """The last batch that was accepted of an outbox; None if there is none."""
+        with self._holding():
+            known = self._taken.get(outbox)
+            return None if known is None else known.batch
+
+    def counters(self) -> Numbers:
+        """The last number of each node."""
+        with self._holding():
+            return dict(self._counters)
+
+    # -- the log --------------------------------------------------------------------------------
+
+    @contextmanager
+    def _holding(self) -> Iterator[GroupLog]:
+        """Hold the lock, and catch up with other processes. After a failure, the log is read
+        again, because it is not certain what it has."""
+        try:
+            make_durable_folder(self.folder)
+            with hold_lock(self.folder / LOCK):
+                log = self._catch_up()
+                try:
+                    yield log
+                finally:
+                    log.close(sync=False)  # the folder may be replaced before the next call
+        except OSError as problem:
+            self._log = None
+            raise EnvironmentProblem(
+                f"can't number notifications in '{self.folder}': {problem.strerror}"
+            ) from problem
+        except BaseException:
+            self._log = None
+            raise
+
+    def _catch_up(self) -> GroupLog:
+        """Read what others wrote, and prepare to write."""
+        known = self._log
+        if (
+            known is not None
+            and known.marked == known.read_mark()
+            and not known.has_more(known.end)
+        ):
+            return known  # nobody else wrote
+        log = GroupLog(self.folder, segment_bytes=NEVER)
+        mark, after = log.read_mark(), START
+        if known is not None and mark and known.id == mark.log and \
+                known.end.segment >= mark.oldest and known.end.number <= mark.number:  # fmt: skip
+            after = known.end
+        else:
+            self._counters, self._taken, self._state_bytes = {}, {}, 0
+        self._log = None
+        walk = log.walk(after)
+        for group in walk:
+            for record in group.records:
+                if record is not None:
+                    self._apply(self._decode(record), len(record))
+        losses = log.losses(walk)
+        if losses:
+            raise TidingsError(
+                f"the numbers in '{self.folder}' are damaged: {losses[0]}; restore the folder from "
+                "a backup, or remove it: then each outbox continues after its own last numbers"
+            )
+        log.take_end(walk)
+        self._log = log
+        return log
+
+    def _decode(self, record: bytes) -> Taken | Counters:
+        try:
+            return _decoder.decode(record)
+        except msgspec.DecodeError as problem:
+            raise TidingsError(
+                f"a later release of tidings wrote the numbers in '{self.folder}' ({problem}); use "
+                "that release"
+            ) from None
+
+    def _apply(self, thing: Taken | Counters, size: int) -> None:
+        if isinstance(thing, Counters):
+            self._counters = unpack_counts(thing.counters)
+            self._taken = {one.outbox: one for one in thing.taken}
+            self._state_bytes = size
+            return
+        before = unpack_counts(thing.before)
+        for node, count in unpack_counts(thing.counts).items():
+            self._counters[node] = before[node] + count
+        self._taken[thing.outbox] = thing
+
+    def _append(self, log: GroupLog, taken: Taken, *, states: bool) -> None:
+        """Append a batch; with `states`, after all counters."""
+        record = msgspec.msgpack.encode(taken)
+        if not states:
+            log.append([record], value=taken.batch)
+        else:
+            state = Counters(pack_counts(self._counters), [*self._taken.values()])
+            first = msgspec.msgpack.encode(state)
+            segment = log.end.segment
+            log.append([first, record], value=taken.batch)
+            self._state_bytes = len(first)
+            if log.end.segment > segment:
+                log.drop_before(log.end.segment)
+        self._apply(taken, len(record))

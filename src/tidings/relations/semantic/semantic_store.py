@@ -38,6 +38,12 @@ class Edge(NamedTuple):
     weight: float
     reason: str
 
+    def beats(self, other: Edge) -> bool:
+        """Whether this edge says more. What is the same beats an ancestor that counts as much."""
+        if self.weight == other.weight:
+            return self.reason == "exact" != other.reason
+        return self.weight > other.weight
+
 
 EXACT = Edge(1.0, "exact")
 

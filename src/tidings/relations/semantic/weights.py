@@ -20,7 +20,7 @@ class Weights(msgspec.Struct, frozen=True):
     """Places less far away than this count 1 - distance / near_km."""
     near_days: float = 7.0
     """Times less far away than this, from middle to middle, count in the same way."""
-    height: float = 10.0
+    height: float = 25.0
     """How many kilometres a kilometre of altitude counts as."""
     links: int = 2
     """How many links up and down a tree are followed."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -75,6 +75,18 @@ class ClusterStore:
         self._by_id: dict[Hashable, dict[int, ForwardedNode]] = {}
         self._least_used: list[tuple[int, float, int, ForwardedNode]] = []  # a heap, perhaps stale
         self._numbers = itertools.count(1)
+        self._watchers: list[Callable[[ForwardedNode], None]] = []
+
+    def watch(self, told: Callable[[ForwardedNode], None]) -> None:
+        """Call a function with each node that is forgotten."""
+        self._watchers.append(told)
+
+    def __contains__(self, node: ForwardedNode) -> bool:
+        return self._nodes.get((frozenset(node.terms), node.hop)) is node
+
+    def node(self, terms: Iterable[Term], hop: Hashable) -> ForwardedNode | None:
+        """The node of a combination of terms that was forwarded to a hop."""
+        return self._nodes.get((frozenset(terms), hop))
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -104,7 +116,6 @@ class ClusterStore:
         for one in ids - node.ids:
             self._by_id.setdefault(one, {})[node.number] = node
         node.ids |= ids
-        self._changed(node)
         return node
 
     def use(self, hits: Iterable[Hit], now: float) -> None:
@@ -118,9 +129,7 @@ class ClusterStore:
         """Remove a subscription, and the nodes that were there for it alone."""
         for node in list(self._by_id.pop(id_, {}).values()):
             node.ids.discard(id_)
-            if node.ids:
-                self._changed(node)
-            else:
+            if not node.ids:
                 self.forget(node)
 
     def age(self, now: float) -> int:
@@ -137,7 +146,6 @@ class ClusterStore:
 
     def forget(self, node: ForwardedNode) -> None:
         """Remove a node, with the elements that no other node has."""
-        self._changed(node)
         del self._nodes[frozenset(node.terms), node.hop]
         for id_ in node.ids:
             holders = self._by_id[id_]
@@ -150,6 +158,8 @@ class ClusterStore:
             if not nodes:
                 del self._by_term[term]
                 self.elements.remove(term)
+        for told in self._watchers:
+            told(node)
         if len(self._least_used) > 2 * len(self._nodes) + 64:
             self._least_used = [_rank(one) for one in self._nodes.values()]
             heapq.heapify(self._least_used)
@@ -167,16 +177,13 @@ class ClusterStore:
         while True:
             rank = heapq.heappop(self._least_used)
             node = rank[-1]
-            if self._nodes.get((frozenset(node.terms), node.hop)) is not node:
+            if node not in self:
                 continue
             if rank != _rank(node):  # used since: uses and last only grow between two agings
                 heapq.heappush(self._least_used, _rank(node))
                 continue
             self.forget(node)
             return
-
-    def _changed(self, node: ForwardedNode) -> None:
-        """A hook: what is found through the elements of a node has changed, or is about to."""
 
     # -- queries -------------------------------------------------------------------------------
 

@@ -45,7 +45,7 @@ test-newest: $(MADE) ## run the Spark tests with the newest PySpark, in a second
 	@test -x $(NEWEST)/bin/python || $(BIN)/python -m venv --clear $(NEWEST)
 	@mkdir -p build && grep -v -E '^(pyspark|py4j)==' constraints.txt > build/constraints-newest.txt
 	@$(NEWEST)/bin/python -m pip --disable-pip-version-check install --quiet --upgrade \
-	    -c build/constraints-newest.txt -e ".[connect,dev,demo,feeds,ontologies,plot,spark]" \
+	    -c build/constraints-newest.txt -e ".[connect,dev,demo,feeds,ontologies,plot,relations,spark]" \
 	    "pyspark$(if $(PYSPARK),==$(PYSPARK))"
 	@PIP_CONSTRAINT=constraints.txt $(NEWEST)/bin/python -m tidings.spark.session.java
 	@$(NEWEST)/bin/python -c "import pyspark; print('PySpark', pyspark.__version__)"
@@ -104,7 +104,7 @@ clean: ## remove the environment and every cache
 $(READY): $(MADE) pyproject.toml constraints.txt
 	@rm -f $@
 	@echo "Installing packages (a few minutes the first time)"
-	@$(PIP) install --quiet -c constraints.txt -e ".[connect,dev,demo,feeds,ontologies,plot,spark]"
+	@$(PIP) install --quiet -c constraints.txt -e ".[connect,dev,demo,feeds,ontologies,plot,relations,spark]"
 	@PIP_CONSTRAINT=constraints.txt $(BIN)/python -m tidings.spark.session.java
 	@touch $@
 

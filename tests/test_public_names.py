@@ -79,7 +79,7 @@ def test_nothing_else_is_there() -> None:
     shown = {name for name in vars(tidings) if not name.startswith("_")}
     loaded_by_other_tests = {
         "broker", "channel", "cli", "files", "matching", "network", "notifications",
-        "preprocessing", "routing", "snapshots", "spark", "store", "studies",
+        "preprocessing", "relations", "routing", "snapshots", "spark", "store", "studies",
     }  # fmt: skip
     for_types = {"Any", "TYPE_CHECKING", "annotations"}
     for_types |= {"import_module"}

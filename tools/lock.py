@@ -14,7 +14,7 @@ import tomllib
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
-EXTRAS = ("connect", "dev", "demo", "feeds", "grants", "ontologies", "plot", "spark")
+EXTRAS = ("connect", "dev", "demo", "feeds", "grants", "ontologies", "plot", "relations", "spark")
 # Versions that run on the oldest Python also run on later ones, but not the other way round.
 OLDEST = (3, 11)
 # Not a requirement of tidings: `make setup` installs it if there is no Java. Of the Java versions

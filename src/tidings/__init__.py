@@ -19,15 +19,15 @@ their folders export:
     routing         forwarding by header, no I/O
     snapshots       compiled subscriptions
     graph           content graphs
+    relations       near matches
     matching        many filters at speed
     notifications   rows to typed batches
     filters         text to canonical filter
     files           durable and private files
     model           values, types, errors
 
-Users import from `tidings`, `tidings.spark`, `tidings.snapshots`, `tidings.channel` and
-`tidings.broker`. Start reading at filters/filter.py and graph/content_graph.py; ARCHITECTURE.md is
-the map.
+Users import from `tidings`, and from its spark, snapshots, channel, relations and broker. Start
+reading at filters/filter.py and graph/content_graph.py; ARCHITECTURE.md is the map.
 """
 
 from __future__ import annotations

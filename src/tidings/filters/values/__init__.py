@@ -15,19 +15,23 @@ Nothing here depends on expressions. These modules are for other rooms; users ge
 `tidings`. Start at sets.py: every canonical form consists of its sets.
 """
 
-from tidings.filters.values.sets import NUMBER, STRING, Cut, Key, ValueSet, key, points
+from tidings.filters.values.geography import circle_box, distance_km
+from tidings.filters.values.sets import NUMBER, STRING, TIME, Cut, Key, ValueSet, key, points
 from tidings.filters.values.topics import Ontology, Revision, read_ontology, revise
 from tidings.filters.values.work_limit import WorkError, limit_work, look
 
 __all__ = [
     "NUMBER",
     "STRING",
+    "TIME",
     "Cut",
     "Key",
     "Ontology",
     "Revision",
     "ValueSet",
     "WorkError",
+    "circle_box",
+    "distance_km",
     "key",
     "limit_work",
     "look",

@@ -1,0 +1,230 @@
+"""The clustering relation store: what was forwarded before, to which hop, for whom.
+
+    forwarded: terms {Chicago, Christmas 2013}, hop B, ids 7 and 9      a node
+                       |              |
+                    element        element       each in a cluster of its context
+
+A node is one combination of terms that was forwarded to one hop. It is found through each of its
+elements, and its merit is the sum over the terms of the query. It leaves when its last id is
+cancelled, when it has not been used for a while, or when the store is full and it was used least.
+The caller gives the time, in seconds.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+
+import msgspec
+
+from tidings.relations.clusters.elements import Elements
+from tidings.relations.semantic import Context, Edge, SemanticStore, Term, Value, Weights
+
+
+class StoreSettings(msgspec.Struct, frozen=True):
+    """What the store admits and keeps."""
+
+    least: int = 1
+    """A node is admitted if this many subscriptions matched."""
+    most: int = 100_000
+    """The most nodes."""
+    keep: float = 7 * 86_400.0
+    """Seconds after which an unused node is forgotten."""
+    radius_km: float = 50.0
+    radius_days: float = 2.0
+
+
+class ForwardedNode(msgspec.Struct, eq=False):
+    """One combination of terms that was forwarded to one hop."""
+
+    number: int
+    terms: tuple[Term, ...]
+    hop: Hashable
+    ids: set[Hashable]
+    last: float
+    uses: int = 1
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """A node that a query found. `edges` has a term of the query, the value that it found, and how
+    they are related."""
+
+    node: ForwardedNode
+    merit: float
+    edges: tuple[tuple[Term, Value, Edge], ...]
+
+
+class ClusterStore:
+    """Nodes, found through the elements of their terms."""
+
+    def __init__(
+        self,
+        semantic: SemanticStore,
+        weights: Weights | None = None,
+        settings: StoreSettings | None = None,
+    ) -> None:
+        self.settings = settings or StoreSettings()
+        self.weights = weights or Weights()
+        self.elements = Elements(
+            semantic, self.weights, self.settings.radius_km, self.settings.radius_days
+        )
+        self._nodes: dict[tuple[frozenset[Term], Hashable], ForwardedNode] = {}
+        self._by_term: dict[Term, dict[int, ForwardedNode]] = {}
+        self._by_id: dict[Hashable, dict[int, ForwardedNode]] = {}
+        self._least_used: list[tuple[int, float, int, ForwardedNode]] = []  # a heap, perhaps stale
+        self._numbers = itertools.count(1)
+        self._watchers: list[Callable[[ForwardedNode], None]] = []
+
+    def watch(self, told: Callable[[ForwardedNode], None]) -> None:
+        """Call a function with each node that is forgotten."""
+        self._watchers.append(told)
+
+    def __contains__(self, node: ForwardedNode) -> bool:
+        return self._nodes.get((frozenset(node.terms), node.hop)) is node
+
+    def node(self, terms: Iterable[Term], hop: Hashable) -> ForwardedNode | None:
+        """The node of a combination of terms that was forwarded to a hop."""
+        return self._nodes.get((frozenset(terms), hop))
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __iter__(self) -> Iterator[ForwardedNode]:
+        return iter(self._nodes.values())
+
+    # -- changes -------------------------------------------------------------------------------
+
+    def learn(
+        self, terms: Iterable[Term], hop: Hashable, ids: Iterable[Hashable], now: float
+    ) -> ForwardedNode | None:
+        """Take in what was forwarded; None if too few subscriptions matched it, or if it has no
+        terms."""
+        terms = tuple(dict.fromkeys(terms))
+        ids = set(ids)
+        node = self._nodes.get((frozenset(terms), hop))
+        if node is None:
+            if not terms or len(ids) < max(self.settings.least, 1):
+                return None
+            while len(self._nodes) >= max(self.settings.most, 1):
+                self._drop_least_used()
+            node = self._insert(terms, hop, now)
+        else:
+            node.uses += 1
+            node.last = max(node.last, now)
+        for one in ids - node.ids:
+            self._by_id.setdefault(one, {})[node.number] = node
+        node.ids |= ids
+        return node
+
+    def use(self, hits: Iterable[Hit], now: float) -> None:
+        """Note that nodes were hit exactly, in at least one of their terms."""
+        for hit in hits:
+            if any(edge.reason == "exact" for _, _, edge in hit.edges):
+                hit.node.uses += 1
+                hit.node.last = max(hit.node.last, now)
+
+    def cancel(self, id_: Hashable) -> None:
+        """Remove a subscription, and the nodes that were there for it alone."""
+        for node in list(self._by_id.pop(id_, {}).values()):
+            node.ids.discard(id_)
+            if not node.ids:
+                self.forget(node)
+
+    def age(self, now: float) -> int:
+        """Forget the nodes that were not used for a while, and return how many. Uses count half
+        from now on, so that what was popular once can be replaced."""
+        old = [node for node in self._nodes.values() if node.last + self.settings.keep < now]
+        for node in old:
+            self.forget(node)
+        for node in self._nodes.values():
+            node.uses = max(1, node.uses // 2)
+        self._least_used = [_rank(node) for node in self._nodes.values()]
+        heapq.heapify(self._least_used)
+        return len(old)
+
+    def forget(self, node: ForwardedNode) -> None:
+        """Remove a node, with the elements that no other node has."""
+        del self._nodes[frozenset(node.terms), node.hop]
+        for id_ in node.ids:
+            holders = self._by_id[id_]
+            del holders[node.number]
+            if not holders:
+                del self._by_id[id_]
+        for term in node.terms:
+            nodes = self._by_term[term]
+            del nodes[node.number]
+            if not nodes:
+                del self._by_term[term]
+                self.elements.remove(term)
+        for told in self._watchers:
+            told(node)
+        if len(self._least_used) > 2 * len(self._nodes) + 64:
+            self._least_used = [_rank(one) for one in self._nodes.values()]
+            heapq.heapify(self._least_used)
+
+    def _insert(self, terms: tuple[Term, ...], hop: Hashable, now: float) -> ForwardedNode:
+        node = ForwardedNode(next(self._numbers), terms, hop, set(), now)
+        self._nodes[frozenset(terms), hop] = node
+        for term in terms:
+            self.elements.add(term)
+            self._by_term.setdefault(term, {})[node.number] = node
+        heapq.heappush(self._least_used, _rank(node))
+        return node
+
+    def _drop_least_used(self) -> None:
+        while True:
+            rank = heapq.heappop(self._least_used)
+            node = rank[-1]
+            if node not in self:
+                continue
+            if rank != _rank(node):  # used since: uses and last only grow between two agings
+                heapq.heappush(self._least_used, _rank(node))
+                continue
+            self.forget(node)
+            return
+
+    # -- queries -------------------------------------------------------------------------------
+
+    def find(self, terms: Iterable[Term]) -> list[Hit]:
+        """All nodes that are related to the terms of a message, best first."""
+        edges: dict[int, list[tuple[Term, Value, Edge]]] = {}
+        nodes: dict[int, ForwardedNode] = {}
+        for term in dict.fromkeys(terms):
+            best: dict[int, tuple[Value, Edge]] = {}
+            for value, edge in self.elements.related(term).items():
+                for number, node in self._by_term[Term(term.context, value)].items():
+                    if number not in best or edge.beats(best[number][1]):
+                        best[number] = value, edge
+                        nodes[number] = node
+            for number, (value, edge) in best.items():
+                edges.setdefault(number, []).append((term, value, edge))
+        hits = (
+            Hit(nodes[number], sum(edge.weight for _, _, edge in found), tuple(found))
+            for number, found in edges.items()
+        )
+        return sorted(
+            (hit for hit in hits if hit.merit > 0), key=lambda hit: (-hit.merit, hit.node.number)
+        )
+
+    def nodes_at(self, term: Term) -> Sequence[ForwardedNode]:
+        """The nodes that have exactly this term."""
+        return list(self._by_term.get(term, {}).values())
+
+    def majority_hop(self, context: Context, members: Iterable[Value]) -> Hashable:
+        """The hop that most nodes of a cluster have, which is that of its centre; None if no hop
+        has more than half of them."""
+        hops = Counter(
+            node.hop
+            for value in members
+            for node in self._by_term.get(Term(context, value), {}).values()
+        )
+        if not hops:
+            return None
+        hop, count = hops.most_common(1)[0]
+        return hop if 2 * count > hops.total() else None
+
+
+def _rank(node: ForwardedNode) -> tuple[int, float, int, ForwardedNode]:
+    return node.uses, node.last, node.number, node

@@ -1,0 +1,137 @@
+"""Which of the values that are held are related to a term of a message, and how strongly.
+
+    exact, ancestor, people   the values that the term looks for, by key
+    descendant                values that are held below the term: each is filed under what is above
+    near                      members of clusters around the term
+
+A value counts once for each term, by its best edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tidings.relations.clusters.cluster import Cluster, PlaceClusters, TimeClusters
+from tidings.relations.semantic import (
+    DAY,
+    Context,
+    Edge,
+    Place,
+    SemanticStore,
+    Span,
+    Term,
+    Value,
+    Weights,
+)
+
+
+class Elements:
+    """Values of all contexts. `radius_km` and `radius_days` are the radii of clusters."""
+
+    def __init__(
+        self,
+        semantic: SemanticStore,
+        weights: Weights,
+        radius_km: float = 50.0,
+        radius_days: float = 2.0,
+    ) -> None:
+        self.semantic = semantic
+        self.weights = weights
+        self.places = PlaceClusters(radius_km, weights.height)
+        self.times = TimeClusters(radius_days)
+        self._above: dict[Term, tuple[Term, ...]] = {}  # held value -> what it is filed under
+        self._below: dict[Term, set[Term]] = {}
+
+    def __contains__(self, term: Term) -> bool:
+        return term in self._above
+
+    def __len__(self) -> int:
+        return len(self._above)
+
+    def __iter__(self) -> Iterator[Term]:
+        return iter(self._above)
+
+    def add(self, term: Term) -> None:
+        if term in self._above:
+            return
+        self._file(term)
+        if isinstance(term.value, Span):
+            self.times.add(term.value)
+        elif isinstance(term.value, Place) and term.value.located:
+            self.places.add(term.value)
+
+    def remove(self, term: Term) -> None:
+        self._unfile(term)
+        if isinstance(term.value, Span):
+            self.times.remove(term.value)
+        elif isinstance(term.value, Place) and term.value.located:
+            self.places.remove(term.value)
+
+    def refile(self, term: Term) -> None:
+        """File a value anew, after its tree has grown."""
+        if term in self._above:
+            self._unfile(term)
+            self._file(term)
+
+    def above(self, term: Term) -> tuple[Term, ...]:
+        """What a value that is held is filed under."""
+        return self._above[term]
+
+    def tidy(self) -> None:
+        """Group places and times into few clusters."""
+        self.places.tidy()
+        self.times.tidy()
+
+    def clusters(self, context: Context) -> Iterator[tuple[Value, list[Value]]]:
+        """The clusters of a context: the centre, and the members. A tag is a cluster by its
+        meaning, and a person by identity."""
+        groups: dict[str, Iterable[Cluster[Any]]] = {"place": self.places, "time": self.times}
+        for cluster in groups.get(context, ()):
+            yield cluster.centre, list(cluster.members)
+        for term in self._above:
+            in_cluster = isinstance(term.value, Span) or (
+                isinstance(term.value, Place) and term.value.located
+            )
+            if term.context == context and not in_cluster:
+                yield term.value, [term.value]
+
+    def related(self, term: Term) -> dict[Value, Edge]:
+        """The values that are held and related to a term, each with its best edge."""
+        context = term.context
+        found = {
+            value: edge
+            for value, edge in self.semantic.expand(term, self.weights).items()
+            if (context, value) in self._above
+        }
+        down = Edge(self.weights.descendant, "descendant")
+        for below in self._below.get(term, ()):
+            _improve(found, below.value, down)
+        value = term.value
+        if isinstance(value, Span):
+            near = self.weights.near_days * DAY
+            for span, away in self.times.near(value, near):
+                if not span.contains(value) and not value.contains(span):
+                    _improve(found, span, Edge(1 - away / near, "near"))
+        elif isinstance(value, Place) and value.located:
+            for place, away in self.places.near(value, self.weights.near_km):
+                _improve(found, place, Edge(1 - away / self.weights.near_km, "near"))
+        return found
+
+    def _file(self, term: Term) -> None:
+        above = self.semantic.ancestors(term, self.weights.links)
+        self._above[term] = tuple(Term(term.context, one) for one in above)
+        for one in self._above[term]:
+            self._below.setdefault(one, set()).add(term)
+
+    def _unfile(self, term: Term) -> None:
+        for one in self._above.pop(term):
+            self._below[one].remove(term)
+            if not self._below[one]:
+                del self._below[one]
+
+
+def _improve(found: dict[Value, Edge], value: Value, edge: Edge) -> None:
+    old = found.get(value)
+    if old is None or edge.beats(old):
+        found[value] = edge

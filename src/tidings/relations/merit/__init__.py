@@ -1,0 +1,34 @@
+"""Merit: where a message is sent at once, what is searched exactly, and who gets related messages.
+
+    event ──reading──> terms ──clusters──> nodes ──scoring──> hops
+      └──exact_table──> ids          terms ──related──> subscriptions with related=...
+
+    reading.py       the attributes of events that have a place, a time, tags, a person
+    scoring.py       merits of hops, limits, the best nodes
+    exact_table.py   the exact search, which skips what is answered already
+    related.py       subscriptions that want what is related, by weight
+    repository.py    all together: propose, complete, work
+
+Users get `Repository` from `tidings.relations`. Start at repository.py.
+"""
+
+from tidings.relations.merit.exact_table import ExactTable
+from tidings.relations.merit.reading import Reading, TermReader
+from tidings.relations.merit.related import RelatedInterests, RelatedMatch
+from tidings.relations.merit.repository import Frame, Proposal, Repository
+from tidings.relations.merit.scoring import Limit, best_nodes, choose_hops, score_hops
+
+__all__ = [
+    "ExactTable",
+    "Frame",
+    "Limit",
+    "Proposal",
+    "Reading",
+    "RelatedInterests",
+    "RelatedMatch",
+    "Repository",
+    "TermReader",
+    "best_nodes",
+    "choose_hops",
+    "score_hops",
+]

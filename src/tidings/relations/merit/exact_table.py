@@ -1,0 +1,194 @@
+"""The exact search, which skips what an earlier message has answered already.
+
+A filter that reads only attributes of contexts gives the same answer to two messages that agree on
+these attributes. So filters are kept apart by the attributes that they read:
+
+    topic = 'T7'                        reads topic           answers by topic
+    topic = 'T7' AND city = 'Chicago'   reads topic, city     answers by topic and city
+    topic = 'T7' AND price > 9          reads price too       always searched
+
+For values that were forwarded before, the whole answer of such a group is held: it names all ids of
+the group that match, and is kept up to date while subscriptions come and go. If it is held, the
+group is not searched. Near or broader values prove nothing, and skip nothing.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Hashable, Iterable
+
+from tidings.filters import Attributes, Filter, parse
+from tidings.filters.canonical import Form, is_plain_term, reads
+from tidings.filters.values import STRING
+from tidings.matching import Matcher
+from tidings.model import ABSENT, Event, TidingsError
+
+Group = tuple[str, ...] | None  # the attributes that filters read, sorted; None if others too
+Values = tuple[Hashable, ...]
+# Values that are equal mean the same to every filter, and have equal hashes. Numbers and booleans
+# are not among them: 1, 1.0 and true are equal in Python.
+_PLAIN = frozenset((str, type(None), dt.date, dt.datetime, type(ABSENT)))
+MOST_POINTS = 64
+
+
+class Found(dict[Group, list[Hashable]]):
+    """The ids that match a message, by group."""
+
+    def ids(self) -> list[Hashable]:
+        return [one for found in self.values() for one in found]
+
+
+class ExactTable:
+    """Subscriptions with their filters and hops. `contexts` are the attributes of contexts."""
+
+    def __init__(
+        self,
+        contexts: Iterable[str],
+        attributes: Attributes | None = None,
+        *,
+        background: bool = False,
+    ) -> None:
+        self._contexts = frozenset(contexts)
+        self._attributes = attributes
+        self._background = background
+        self.changes = 0
+        """How often subscriptions were added or cancelled."""
+        self._groups: dict[Hashable, Group] = {}
+        self._hops: dict[Hashable, Hashable] = {}
+        self._matchers: dict[Group, Matcher] = {}
+        self._answers: dict[Group, dict[Values, dict[Hashable, None]]] = {}
+        self._answered: dict[Hashable, set[Values]] = {}  # id -> the values it is an answer to
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __contains__(self, id_: Hashable) -> bool:
+        return id_ in self._groups
+
+    def hop(self, id_: Hashable) -> Hashable:
+        return self._hops[id_]
+
+    # -- subscriptions -------------------------------------------------------------------------
+
+    def add(self, id_: Hashable, filter_: Filter | str, hop: Hashable) -> None:
+        self.add_many([(id_, filter_, hop)])
+
+    def add_many(self, given: Iterable[tuple[Hashable, Filter | str, Hashable]]) -> None:
+        """Add subscriptions; none of them if one is refused."""
+        sorted_out: dict[Group, list[tuple[Hashable, Filter]]] = {}
+        hops: dict[Hashable, Hashable] = {}
+        for id_, filter_, hop in given:
+            parsed = (
+                parse(filter_, attributes=self._attributes) if isinstance(filter_, str) else filter_
+            )
+            if id_ in self._groups or id_ in hops:
+                raise TidingsError(f"the id {id_!r} occurs twice, expected once")
+            hops[id_] = hop
+            sorted_out.setdefault(self._group(parsed.form), []).append((id_, parsed))
+        for group, pairs in sorted_out.items():
+            if group not in self._matchers:
+                self._matchers[group] = Matcher(self._attributes, background=self._background)
+            self._matchers[group].add_many(pairs)
+            for id_, parsed in pairs:
+                self._groups[id_] = group
+                self._answer_more(group, id_, parsed.form)
+        self._hops.update(hops)
+        self.changes += 1
+
+    def cancel(self, id_: Hashable) -> None:
+        self.changes += 1
+        group = self._groups.pop(id_)
+        del self._hops[id_]
+        self._matchers[group].remove(id_)
+        for values in self._answered.pop(id_, ()):
+            del self._answers[group][values][id_]
+
+    def merge(self) -> None:
+        """Compile all filters now."""
+        for matcher in self._matchers.values():
+            matcher.merge()
+
+    def _group(self, form: Form) -> Group:
+        names = {path[0] for path in reads(form) if len(path) == 1}
+        plain = len(names) == len(reads(form)) and all(map(is_plain_term, form.terms.values()))
+        return tuple(sorted(names)) if plain and names <= self._contexts else None
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def answered(self, event: Event) -> Found:
+        """The groups whose answers are held, with the ids that match."""
+        found = Found()
+        for group, answers in self._answers.items():
+            values = self._values(group, event)
+            if values is not None and values in answers:
+                found[group] = list(answers[values])
+        return found
+
+    def lacks_answers(self, event: Event, answered: Found) -> bool:
+        """Whether an answer to the event could be held, and is not."""
+        return any(
+            group is not None and group not in answered and self._values(group, event) is not None
+            for group in self._matchers
+        )
+
+    def search(self, event: Event, skip: Iterable[Group] = ()) -> Found:
+        """The ids that match, of all groups but those to skip."""
+        skipped = set(skip)
+        return Found(
+            (group, matcher.match(event))
+            for group, matcher in self._matchers.items()
+            if group not in skipped
+        )
+
+    def hold(self, event: Event, found: Found) -> list[tuple[Group, Values]]:
+        """Hold the answers to a message, of all groups that can be skipped; `found` has the ids of
+        all groups. Return what is held, to be released later."""
+        held: list[tuple[Group, Values]] = []
+        for group, ids in found.items():
+            values = None if group is None else self._values(group, event)
+            if values is None:
+                continue
+            answers = self._answers.setdefault(group, {})
+            if values not in answers:
+                answers[values] = dict.fromkeys(ids)
+                for id_ in ids:
+                    self._answered.setdefault(id_, set()).add(values)
+            held.append((group, values))
+        return held
+
+    def release(self, group: Group, values: Values) -> None:
+        """Hold an answer no longer."""
+        for id_ in self._answers[group].pop(values):
+            self._answered[id_].discard(values)
+            if not self._answered[id_]:
+                del self._answered[id_]
+        if not self._answers[group]:
+            del self._answers[group]
+
+    def held_answers(self) -> int:
+        return sum(map(len, self._answers.values()))
+
+    def _values(self, group: Group, event: Event) -> Values | None:
+        """The values of an event that decide a group; None if they are of other types."""
+        values = tuple(event.get(name, ABSENT) for name in group or ())
+        return values if all(type(one) in _PLAIN for one in values) else None
+
+    def _answer_more(self, group: Group, id_: Hashable, form: Form) -> None:
+        """Add a new subscription to the answers that it belongs to."""
+        answers = self._answers.get(group)
+        if not answers or group is None:
+            return
+        candidates: Iterable[Values] = answers
+        if len(group) == 1 and form.boxes is not None and len(form.boxes) == 1:
+            points = form.boxes[0][group[0]].points(MOST_POINTS) if form.boxes[0] else None
+            if points is not None and all(family == STRING for family, *_ in points):
+                candidates = [(text,) for _, text, *_ in points if (text,) in answers]
+        for values in candidates:
+            event = dict(zip(group, values, strict=True))
+            event = {name: value for name, value in event.items() if value is not ABSENT}
+            if self._holds(form, event):
+                answers[values][id_] = None
+                self._answered.setdefault(id_, set()).add(values)
+
+    def _holds(self, form: Form, event: Event) -> bool:
+        return form.holds(event if self._attributes is None else self._attributes.read(event))

@@ -1,0 +1,107 @@
+"""Which attributes of an event have its place, time, tags and person, and the terms they give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from tidings.model import AttributesError, Event
+from tidings.relations.semantic import Context, SemanticStore, Term
+
+MOST_REMEMBERED = 65_536  # values whose terms are remembered
+LONGEST_REMEMBERED = 200  # characters
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """The names of attributes. `coordinates` are latitude, longitude and perhaps altitude; they
+    count only if the event has no name of a place that is known. `tag` may have a list. Tags are
+    drawn from `text`."""
+
+    place: str | None = None
+    coordinates: tuple[str, ...] = ()
+    time: str | None = None
+    tag: str | None = None
+    text: str | None = None
+    person: str | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.coordinates) not in (0, 2, 3):
+            raise AttributesError(
+                f"found {len(self.coordinates)} attributes of coordinates, expected latitude, "
+                "longitude and perhaps altitude"
+            )
+        if not self.named() and not self.coordinates and self.text is None:
+            raise AttributesError("found no attribute of a context, expected at least one")
+
+    def named(self) -> dict[str, Context]:
+        """The attributes that have names, with their contexts."""
+        given: tuple[tuple[str | None, Context], ...] = (
+            (self.place, "place"), (self.time, "time"), (self.tag, "tag"), (self.person, "person")
+        )  # fmt: skip
+        return {name: context for name, context in given if name is not None}
+
+    def attributes(self) -> frozenset[str]:
+        """All attributes that are read."""
+        text = () if self.text is None else (self.text,)
+        return frozenset((*self.named(), *self.coordinates, *text))
+
+
+class TermReader:
+    """Reads the terms of events. Terms of short texts are remembered."""
+
+    def __init__(self, semantic: SemanticStore, reading: Reading) -> None:
+        self.semantic = semantic
+        self.reading = reading
+        self._named = tuple(reading.named().items())
+        self._terms: dict[tuple[Context, Any], Term | None] = {}
+
+    def terms(self, event: Event) -> tuple[Term, ...]:
+        """The terms of an event, each once."""
+        found: dict[Term, None] = {}
+        for context, value in self.values(event):
+            term = self.term(context, value)
+            if term is not None:
+                found[term] = None
+        reading = self.reading
+        if reading.coordinates and not self._has_known_place(found):
+            term = self.semantic.term("place", self._coordinates(event))
+            if term is not None:
+                found[term] = None
+        if reading.text is not None and isinstance(event.get(reading.text), str):
+            words = self.semantic.tags.tags_of_text(event[reading.text])
+            found.update(dict.fromkeys(Term("tag", word) for word in words))
+        return tuple(found)
+
+    def values(self, event: Event) -> Iterator[tuple[Context, Any]]:
+        """The values of attributes that have names; those in a list one by one."""
+        for name, context in self._named:
+            value = event.get(name)
+            if isinstance(value, (list, tuple)):
+                for one in value:
+                    yield context, one
+            elif value is not None:
+                yield context, value
+
+    def term(self, context: Context, value: Any) -> Term | None:
+        """The term of one value."""
+        if type(value) is not str or len(value) > LONGEST_REMEMBERED:
+            return self.semantic.term(context, value)
+        known = self._terms.get((context, value), self)
+        if known is not self:
+            return known  # type: ignore[return-value]
+        if len(self._terms) >= MOST_REMEMBERED:
+            self._terms.clear()
+        term = self._terms[context, value] = self.semantic.term(context, value)
+        return term
+
+    def forget(self) -> None:
+        """Read names anew, after the semantic store has grown."""
+        self._terms.clear()
+
+    def _has_known_place(self, terms: dict[Term, None]) -> bool:
+        return any(one.context == "place" and self.semantic.knows(one) for one in terms)
+
+    def _coordinates(self, event: Event) -> tuple[Any, ...]:
+        return tuple(event.get(name) for name in self.reading.coordinates)

@@ -1,0 +1,50 @@
+"""External dictionaries: where to put a name that the store does not know.
+
+A dictionary is any callable that takes a context and a name, and returns an entry, or None if it
+does not know the name either. It may ask a service, which is why the store asks it only when it is
+told to, never while it looks for matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import msgspec
+
+from tidings.relations.semantic.values import Context, name_key
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """What a dictionary says about a name. The names in `inside` are broader: the country of a
+    city, the broader words of a tag. People have `links`: the other person, and the kind."""
+
+    name: str
+    inside: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    lat: float | None = None
+    lon: float | None = None
+    altitude: float = 0.0
+    links: tuple[tuple[str, str], ...] = ()
+
+
+class Dictionary(Protocol):
+    def __call__(self, context: Context, name: str, /) -> Entry | None:
+        """What is known about a name."""
+
+
+class TableDictionary:
+    """A dictionary of the entries of a table, such as a file of airports."""
+
+    def __init__(self, context: Context, entries: Iterable[Entry]) -> None:
+        self._context = context
+        self._entries: dict[str, Entry] = {}
+        for entry in entries:
+            for name in (entry.name, *entry.also):
+                self._entries.setdefault(name_key(name), entry)
+
+    def __call__(self, context: Context, name: str, /) -> Entry | None:
+        return self._entries.get(name_key(name)) if context == self._context else None
+
+    def __len__(self) -> int:
+        return len(set(self._entries.values()))

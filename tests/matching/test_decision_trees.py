@@ -13,16 +13,17 @@ from tidings import parse
 from tidings.filters.canonical import All, Node, Test as SetTest
 from tidings.filters.canonical.set_tree import Any
 from tidings.filters.values import Key, key, sets
-from tidings.matching.diagrams.decision_tree import BUDGET, Decision, build_shared, build_tree
-from tidings.matching.diagrams.frontier import Frontier
-from tidings.matching.diagrams.implication_graph import (
+from tidings.matching.diagrams.planning.conditions import BUDGET
+from tidings.matching.diagrams.planning.ranking import GAP, Ranking, order_tests
+from tidings.matching.diagrams.reference.decision_tree import Decision, build_shared, build_tree
+from tidings.matching.diagrams.reference.frontier import Frontier
+from tidings.matching.diagrams.reference.implication_graph import (
     ImplicationGraph,
     class_key,
     edges_between,
     is_after_node,
 )
-from tidings.matching.diagrams.known_sets import Known
-from tidings.matching.diagrams.ranking import GAP, Ranking, order_tests
+from tidings.matching.diagrams.reference.known_sets import Known
 
 
 def check(text: str) -> SetTest:

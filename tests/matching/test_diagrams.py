@@ -27,12 +27,15 @@ from tidings.filters.language import Attribute
 from tidings.filters.values import key
 from tidings.matching import Matcher
 from tidings.matching.diagrams import class_edges
-from tidings.matching.diagrams.decision_tree import BUDGET
-from tidings.matching.diagrams.diagram_kernels import LAST_STAMP, STAMP
-from tidings.matching.diagrams.diagrams import Diagrams
-from tidings.matching.diagrams.frontier import Frontier
-from tidings.matching.diagrams.plan import collect_tests, count_nodes, plan_filters, share_nodes
-from tidings.matching.diagrams.ranking import Ranking
+from tidings.matching.diagrams.diagram_kernels import LAST_STAMP
+from tidings.matching.diagrams.diagrams import Diagrams, Draft
+from tidings.matching.diagrams.evaluation import STAMP
+from tidings.matching.diagrams.planning import plan as plan_module
+from tidings.matching.diagrams.planning.conditions import BUDGET, Reducer, count_nodes, share_nodes
+from tidings.matching.diagrams.planning.numbered_tests import collect_tests
+from tidings.matching.diagrams.planning.plan import plan_filters
+from tidings.matching.diagrams.planning.ranking import Ranking
+from tidings.matching.diagrams.reference.frontier import Frontier
 from tidings.matching.diagrams.segment_trees import factor
 
 ATTRIBUTES = {term: Attribute((term,)) for term in TERMS}
@@ -50,7 +53,12 @@ class _Any(dict[str, Attribute]):
 
 
 def diagrams_of(trees: list[Node], **options: object) -> Diagrams:
-    return Diagrams(enumerate(trees), _Any(), **options)  # type: ignore[arg-type]
+    return Diagrams.build(enumerate(trees), _Any(), **options)  # type: ignore[arg-type]
+
+
+def draft_of(diagrams: Diagrams) -> Draft:
+    assert diagrams.draft is not None
+    return diagrams.draft
 
 
 def drawn_events(rng: random.Random, count: int) -> list[dict[str, object]]:
@@ -68,7 +76,7 @@ def test_results_agree_with_brute_force_with_every_budget(seed: int) -> None:
             trees = [random_tree(rng, rng.choice([1, 2, 3])) for _ in range(30)]
             trees += rng.sample(trees, 3)
             found = diagrams_of(trees, merge=merge, budget=budget)
-            assert found.plan.nodes <= budget
+            assert draft_of(found).plan.nodes <= budget
             events = drawn_events(rng, 30)
             for linked in (False, True):
                 if linked:
@@ -114,10 +122,10 @@ def test_the_reference_takes_the_same_steps_where_no_diagrams_are_joined(seed: i
     for _ in range(12):
         trees = [random_tree(rng) for _ in range(3)]
         found = diagrams_of(trees, merge=False)
-        if found.plan.gates:
+        if draft_of(found).plan.gates:
             continue
         graph = graph_of({f"f{at}": tree for at, tree in enumerate(trees)},
-                         Ranking(found.plan.tests.tests))  # fmt: skip
+                         Ranking(draft_of(found).plan.tests.tests))  # fmt: skip
         for event in drawn_events(rng, 15):
             frontier = Frontier(graph, places(event), edges=False)
             dict(frontier.run())
@@ -135,21 +143,22 @@ def test_edges_are_sound_not_redundant_and_save_steps(seed: int) -> None:
     for _ in range(6):
         trees = [random_tree(rng) for _ in range(20)]
         found = diagrams_of(trees)
-        tests = found.plan.tests
-        edges = class_edges.find_edges(found.classes, tests)
+        draft = draft_of(found)
+        tests, classes = draft.plan.tests, draft.classes
+        edges = class_edges.find_edges(classes, tests)
         codes = [
             [{at: term.ranks.code(None if place[0] == 0 else place[1])
               for at, term in enumerate(tests.terms) for place in [values[term.text]]}
              for values in events]
         ][0]  # fmt: skip
         for number, some in enumerate(edges):
-            known = found.classes.classes[number].known
+            known = classes.classes[number].known
             reached = [one for one in codes if all(mask >> one[t] & 1 for t, mask in known)]
             assert len(some) <= class_edges.MOST_EDGES
             for group, outcome in some:
-                target = found.classes.groups[group]
+                target = classes.groups[group]
                 mask, term = tests.masks[target.test], tests.term_of[target.test]
-                above = found.classes.classes[target.owner].known
+                above = classes.classes[target.owner].known
                 for one in reached:
                     assert bool(mask >> one[term] & 1) is outcome
                     assert all(m >> one[t] & 1 for t, m in above)
@@ -195,7 +204,7 @@ def test_the_stamps_of_events_begin_again(seed: int) -> None:
     shared = [Any(tuple(random_tree(rng, 1) for _ in range(4))) for _ in range(12)]
     trees = [All(tuple(rng.sample(shared, 6))) for _ in range(20)]
     found = diagrams_of([*trees, clauses(15)])
-    assert found.plan.gates
+    assert draft_of(found).plan.gates
     events = drawn_events(rng, 60)
     want = [found.match(event, ALIVE).tolist() for event in events]
     (evaluation,) = found._version.evaluations()
@@ -214,8 +223,8 @@ def test_none_exceeds_its_budget_and_large_filters_are_split() -> None:
     assert len(plan.gates) == 1
     assert len(plan.units) == 16  # the 15 clauses of one, and the other as a tree
     assert not any(plan.are_shared)
-    assert count_nodes(plan.units[-1], plan.tests, BUDGET) == plan.nodes
-    assert count_nodes(plan.units[-1], plan.tests, plan.nodes - 1) is None
+    assert count_nodes(plan.units[-1], Reducer(plan.tests), BUDGET) == plan.nodes
+    assert count_nodes(plan.units[-1], Reducer(plan.tests), plan.nodes - 1) is None
     for budget in (2, 8, 64):
         assert plan_filters([(0, wide), (1, small)], _Any(), budget=budget).nodes <= budget
 
@@ -224,7 +233,7 @@ def test_shared_nodes_take_over_where_a_tree_is_too_large() -> None:
     seven = clauses(7)
     plan = plan_filters([(0, seven)], _Any())
     assert plan.are_shared == [True]
-    nodes = share_nodes(plan.units[0], plan.tests, BUDGET)
+    nodes = share_nodes(plan.units[0], Reducer(plan.tests), BUDGET)
     assert nodes is not None
     assert len(nodes) == plan.nodes <= BUDGET
     found = diagrams_of([seven])
@@ -266,7 +275,7 @@ def test_measured_pass_rates_change_the_order() -> None:
     often, rare = check("s = 'a'"), check("s = 'b'")
     assert rates[often] == pytest.approx(0.9)
     again = diagrams_of(trees, rates=rates)
-    order = again.plan.tests.tests
+    order = draft_of(again).plan.tests.tests
     assert order.index(rare) < order.index(often)
 
 
@@ -340,3 +349,63 @@ def test_lists_and_residuals_are_forced_into_diagrams_too() -> None:
         want = {text for text in texts if parse(text).matches(event)}
         assert set(matcher.match(event)) == want
     assert isinstance(tree_of("a = 1 OR b = 2"), Any | All | SetTest)
+
+
+# -- budgets -----------------------------------------------------------------------------------
+
+
+def tangled(rng: random.Random, count: int, number: int) -> Node:
+    """A filter whose parts share their terms, so no split makes its diagrams small."""
+    tests = [check(f"h{n} > {number + n % 7}") for n in range(count)]
+    sides = []
+    for _ in range(6):
+        some = [Any(tuple(rng.sample(tests, 3))) for _ in range(12)]
+        sides.append(All(tuple(some)))
+    return All((Any(tuple(sides[:3])), Any(tuple(sides[3:]))))
+
+
+def test_a_filter_that_takes_too_long_to_plan_is_left_out(seed: int) -> None:
+    rng = random.Random(seed)
+    honest = [random_tree(rng) for _ in range(10)]
+    trees = [*honest, *(tangled(rng, 40, number) for number in range(3))]
+    plan = plan_filters(enumerate(trees), _Any())
+    assert plan.left_out == [10, 11, 12]
+    assert sorted([slot for slot, _ in (*plan.outputs, *plan.decided)]) == list(range(10))
+    assert plan.nodes <= BUDGET
+    alone = plan_filters(enumerate(honest), _Any())
+    assert len(plan.units) == len(alone.units)  # nothing is left of those that were left out
+    assert len(plan.gates) == len(alone.gates)
+    again = plan_filters(enumerate(trees), _Any())
+    assert (again.units, again.gates, again.outputs) == (plan.units, plan.gates, plan.outputs)
+    found = diagrams_of(trees)
+    for event in drawn_events(rng, 10):
+        want = {at for at, tree in enumerate(honest) if holds(tree, places(event))}
+        assert set(found.match(event, ALIVE).tolist()) == want
+
+
+def test_all_filters_together_have_budgets(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(seed)
+    trees = [clauses(7) if not at else tangled(rng, 12, 10 * at) for at in range(8)]
+    monkeypatch.setattr(plan_module, "FILTER_STEPS", 1 << 40)
+    monkeypatch.setattr(plan_module, "ALL_STEPS", 40_000)
+    plan = plan_filters(enumerate(trees), _Any())
+    assert 0 not in plan.left_out
+    assert 7 in plan.left_out
+    monkeypatch.setattr(plan_module, "ALL_STEPS", 1 << 40)
+    monkeypatch.setattr(plan_module, "ALL_NODES", draft_of(diagrams_of(trees[:1])).plan.nodes)
+    assert plan_filters(enumerate(trees), _Any()).left_out == list(range(1, 8))
+
+
+def test_a_term_has_only_so_many_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_module, "MOST_CUTS", 20)
+    texts = {f"w{number}": " AND ".join(f"(a{n} > {number}.5 OR b{n} = 1)" for n in range(8))
+             for number in range(30)}  # fmt: skip
+    matcher = Matcher(background=False)
+    matcher.add_many(texts.items())
+    matcher.merge()
+    assert 0 < matcher.stats()["diagrams"] < 30
+    for value in (0, 7, 25, 29, 40):
+        event = {f"a{n}": value for n in range(8)}
+        want = {id_ for id_, text in texts.items() if parse(text).matches(event)}
+        assert set(matcher.match(event)) == want
+        assert set(matcher.match_batch([event]).to_pylist()[0]) == want

@@ -88,8 +88,8 @@ def _count_diagrams(diagrams: Diagrams, event: Event, dead: Array) -> Effort:
     before = diagrams.counted()["tests"]
     slots = diagrams.match(event, dead)
     tests = diagrams.counted()["tests"] - before
-    coded = len(diagrams.plan.tests.terms)
-    return Effort(coded, len(diagrams.slots), tests, tests, 0, 0, tuple(sorted(slots.tolist())))
+    coded = len(diagrams.compiled.terms)
+    return Effort(coded, len(diagrams), tests, tests, 0, 0, tuple(sorted(slots.tolist())))
 
 
 class _Lookup:

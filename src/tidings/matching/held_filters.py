@@ -45,6 +45,7 @@ Functions = Mapping[str, Callable[..., Any]]
 # once there are this many fresh filters, they are sealed into a part in the background
 SEAL_AT = 1024
 MOST_PARTS = 4
+PRUNE = 16  # after one filter in this many was removed, diagrams lose those that were removed
 
 
 class HeldFilters:
@@ -71,6 +72,7 @@ class HeldFilters:
         self._lock = threading.RLock()
         self._state = State((), (WriteBuffer(),), Register())
         self._dead_count = 0
+        self._unpruned = 0  # filters that were removed since diagrams were pruned
         self._changes = 0  # odd while a change is in progress
         # whether an event matched many fresh filters, which are slow to match
         self._crowded = False
@@ -221,6 +223,7 @@ class HeldFilters:
     def _kill(self, slot: int) -> None:
         self._state.register.kill(slot)
         self._dead_count += 1
+        self._unpruned += 1
         for fresh in self._state.fresh:
             fresh.discard(slot)
 
@@ -287,7 +290,7 @@ class HeldFilters:
         due = sum(sealed.statistics.due() for sealed in state.parts) > 0
         fresh = state.fresh_count >= SEAL_AT or (self._crowded and state.fresh_count > 0)
         unlinked = not all(sealed.is_linked for sealed in state.parts)
-        if due or fresh or unlinked or self._are_many(state):
+        if due or fresh or unlinked or self._is_pruning_due(state) or self._are_many(state):
             with self._lock:
                 if self._worker is None or not self._worker.is_alive():
                     self._worker = threading.Thread(target=self._tend, args=(due,), daemon=True)
@@ -304,6 +307,8 @@ class HeldFilters:
             with self._lock:
                 self._state.register.id_array()  # used to look up the ids of matches in parts
             self._link()
+            if self._is_pruning_due(self._state):
+                self._prune()
         if due or self._are_many(self._state):
             self.merge()
 
@@ -313,6 +318,21 @@ class HeldFilters:
         for sealed in self._state.parts:
             if sealed.diagrams is not None:
                 sealed.diagrams.link()
+
+    def _is_pruning_due(self, state: State) -> bool:
+        count = sum(sealed.diagram_count for sealed in state.parts)
+        return count > 0 and self._unpruned > max(PRUNE, len(state.register) // PRUNE)
+
+    def _prune(self) -> None:
+        """Take removed filters out of diagrams. The implications between the others stay."""
+        with self._lock:
+            state, self._unpruned = self._state, 0
+            dead = state.register.dead.copy()
+        for sealed in state.parts:
+            if sealed.diagrams is not None:
+                slots = sealed.diagrams.slots
+                if (gone := slots[dead[slots] != 0]).size:
+                    sealed.diagrams.remove(gone)
 
     def _are_many(self, state: State) -> bool:
         return len(state.parts) > MOST_PARTS or self._is_wasteful(state.register)

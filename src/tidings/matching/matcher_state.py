@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tidings.filters.canonical import Test
 from tidings.matching.diagrams.diagrams import Diagrams
-from tidings.matching.diagrams.ranking import Rates
+from tidings.matching.diagrams.planning.ranking import Rates
 from tidings.matching.diagrams.segment_trees import choose_trees
 from tidings.matching.register import Register
 from tidings.matching.segments.assembly import DisassembledSegment, assemble
@@ -46,15 +46,16 @@ class SealedPart(msgspec.Struct, frozen=True):
         seen: int = 0,
         ready: Probe | None = None,
         rates: Rates | None = None,
+        diagrams: Diagrams | None = None,
     ) -> SealedPart:
-        """Build a part, and the diagrams that the engine asks for. `counts` and `seen` are the
-        statistics so far, and `rates` the pass rates of tests."""
-        chosen = choose_trees(segment, engine, counts)
-        skipped, diagrams = None, None
-        if chosen.trees:
-            slots = np.array([slot for slot, _ in chosen.trees], np.uint32)
-            skipped = np.flatnonzero(np.isin(segment.arrays.box_slot, slots))
-            diagrams = Diagrams(chosen.trees, chosen.terms, rates)
+        """Build a part, and the diagrams that the engine asks for, unless they are given. `counts`
+        and `seen` are the statistics so far, and `rates` the pass rates of tests."""
+        skipped = None
+        if diagrams is None:
+            chosen = choose_trees(segment, engine, counts)
+            diagrams = Diagrams.build(chosen.trees, chosen.terms, rates) if chosen.trees else None
+        if diagrams is not None:
+            skipped = np.flatnonzero(np.isin(segment.arrays.box_slot, diagrams.slots))
         part = Part(segment, counts, ready, skipped)
         return cls(part, Statistics(part, counts, seen), diagrams)
 
@@ -70,7 +71,7 @@ class SealedPart(msgspec.Struct, frozen=True):
     @property
     def diagram_count(self) -> int:
         """How many filters are diagrams."""
-        return 0 if self.diagrams is None else len(self.diagrams.slots)
+        return 0 if self.diagrams is None else len(self.diagrams)
 
     @property
     def nbytes(self) -> int:

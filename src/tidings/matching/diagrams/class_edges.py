@@ -3,20 +3,22 @@
 What a class knows can only decide later tests of the term that was tested last, because all earlier
 terms are behind every filter by then. So candidates come from an index of groups by the term of
 their test and by the terms of their knowledge; pairs of filters are never compared. An edge is left
-out if it follows by transitivity, or if the class above has it already. The budget limits the edges
-of a class, and the candidates that are looked at.
+out if it follows by transitivity, or if the class above has it already. Budgets limit the edges of
+a class, and what is looked at to find them.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
-from tidings.matching.diagrams.classes import NONE, Classes, Knowledge
-from tidings.matching.diagrams.plan import Tests
+from tidings.matching.diagrams.node_classes import NONE, Classes, Knowledge
+from tidings.matching.diagrams.planning.numbered_tests import Tests
 
 MOST_EDGES = 8  # edges of a class
 MOST_CANDIDATES = 256  # groups that are looked at for one class
+MOST_LISTS = 1_024  # lists of such groups that are looked at
 Edges = list[list[tuple[int, bool]]]
 _Index = dict[int, dict[tuple[int, ...], list[tuple[int, int]]]]
 
@@ -77,7 +79,7 @@ def _candidates(
 ) -> Iterator[tuple[int, int]]:
     """Groups of later tests of a term, whose classes know only terms that are known here."""
     looked = 0
-    for others, groups in index.get(term, {}).items():
+    for others, groups in islice(index.get(term, {}).items(), MOST_LISTS):
         if all(other in known for other in others):
             for candidate in groups[bisect_left(groups, (test + 1, 0)) :]:
                 yield candidate

@@ -1,17 +1,19 @@
-"""The arrays of compiled diagrams, immutable, and the state of one evaluation."""
+"""Compiled diagrams: immutable arrays, which are also what is saved. Tests are in their order."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from tidings.matching.array_fields import Int64, UInt32
 from tidings.matching.diagrams.class_edges import Edges
-from tidings.matching.diagrams.classes import NONE, Classes
-from tidings.matching.diagrams.plan import Plan
+from tidings.matching.diagrams.node_classes import Classes
+from tidings.matching.diagrams.planning.numbered_tests import Term
+from tidings.matching.diagrams.planning.plan import Plan
 
 Array = npt.NDArray[Any]
 NO_UNIT = 0xFFFFFFFF  # in group_unit: several units
@@ -48,39 +50,48 @@ class DiagramArrays(NamedTuple):
         return sum(array.nbytes for array in self)
 
 
-class Counts(NamedTuple):
-    """What was done, summed over events: see COUNTED."""
+class Members(NamedTuple):
+    """What only a removal needs."""
 
-    counts: Int64
-    passed: Int64  # [T]: how often each test passed
-    seen: Int64  # [T]: how often each test was evaluated
-
-
-COUNTED = ("tests", "node_steps", "inferred", "skipped", "touched", "counted", "events")
+    group_units: UInt32  # [G + 1]: where the units of a group begin
+    units: UInt32
 
 
-class Work(NamedTuple):
-    """The state of an evaluation. Stamps mark what belongs to the current event."""
+class CompiledDiagrams(msgspec.Struct, frozen=True):
+    """Diagrams as they are evaluated and saved."""
 
-    codes: Int64  # [C]
-    heads: UInt32  # [T]
-    bits: Int64
-    next_group: UInt32  # [G]
-    group_state: Int64  # [G]: 4 * stamp, plus WAITING, DONE, KNOWN_LOW or KNOWN_HIGH
-    class_stamp: UInt32  # [K]
-    thing_state: Int64  # [N]: the stamp in the upper half, the number of open parts in the lower
-    stack: UInt32  # classes to visit
-    decided: UInt32  # things to decide, doubled, plus their results
-    now: Int64  # [3]: the stamp, the next word of bits, the results so far
-    results: UInt32  # twice the slot, plus the result, in the order of decisions
+    terms: list[Term]  # of columns 1, 2, ...
+    arrays: DiagramArrays
+    members: Members
+    decided: Array  # uint32: filters that need no test: twice the slot, plus the result
+    is_linked: bool = False  # whether the edges were searched
+
+    @property
+    def slots(self) -> Array:
+        """The slots of all filters, ascending."""
+        return np.sort(np.concatenate([self.arrays.outputs, self.decided >> 1]))
+
+    @property
+    def always(self) -> Array:
+        """The slots of the filters that match every event."""
+        found: Array = (self.decided >> 1)[self.decided & 1 == 1].astype(np.intp)
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        return self.arrays.nbytes + sum(array.nbytes for array in self.members)
+
+    def renumber(self, number: Array) -> CompiledDiagrams:
+        """The same diagrams, with `number[slot]` for each slot."""
+        outputs = number[self.arrays.outputs].astype(np.uint32)
+        decided = 2 * number[self.decided >> 1].astype(np.uint32) + self.decided % 2
+        arrays = self.arrays._replace(outputs=outputs)
+        return msgspec.structs.replace(self, arrays=arrays, decided=decided.astype(np.uint32))
 
 
-def freeze(plan: Plan, found: Classes, edges: Edges | None) -> DiagramArrays:
-    """The arrays of a plan and its classes."""
-    order = [group for one in found.classes for group in one.groups]
-    number = np.zeros(len(order), np.int64)
-    number[order] = np.arange(len(order))
-    groups = [found.groups[at] for at in order]
+def compile_plan(plan: Plan, found: Classes) -> CompiledDiagrams:
+    """The arrays of a plan and its classes, without edges."""
+    groups = [found.groups[at] for at in _group_order(found)]
     things = len(plan.units) + len(plan.gates)
     gates_of: list[list[int]] = [[] for _ in range(things)]
     parts = np.full(things, 2, np.uint32)
@@ -91,97 +102,88 @@ def freeze(plan: Plan, found: Classes, edges: Edges | None) -> DiagramArrays:
     outputs: list[list[int]] = [[] for _ in range(things)]
     for slot, thing in plan.outputs:
         outputs[thing].append(slot)
-    set_starts, ends = _lists(
+    set_starts, ends = pack_lists(
         [[end for pair in one for end in pair] for one in plan.tests.intervals]
     )
-    leaves = ([2 * unit + value for unit, value in one.leaves] for one in found.classes)
-    numbered = ([2 * int(number[g]) + value for g, value in one] for one in edges or ())
-    class_edges, edge = _lists(numbered if edges is not None else [()] * len(found.classes))
-    class_leaves, leaf = _lists(leaves)
-    thing_gates, gate_list = _lists(gates_of)
-    thing_outputs, output = _lists(outputs)
-    roots = groups[: len(found.classes[0].groups)]
-    heads, after, bits = _queue_roots([one.test for one in roots], len(plan.tests.tests))
-    return DiagramArrays(
+    class_leaves, leaf = pack_lists(
+        [2 * unit + value for unit, value in one.leaves] for one in found.classes
+    )
+    class_edges, edges = pack_edges(found, [[] for _ in found.classes])
+    thing_gates, gate_list = pack_lists(gates_of)
+    thing_outputs, output = pack_lists(outputs)
+    group_test = _numbers(one.test for one in groups)
+    roots = queue_roots(group_test[: len(found.classes[0].groups)], len(plan.tests.tests))
+    arrays = DiagramArrays(
         test_column=np.array(plan.tests.term_of, np.uint32) + np.uint32(1),
         test_sets=set_starts // np.uint32(2),
         set_low=ends[::2].copy(),
         set_high=ends[1::2].copy(),
-        group_test=_numbers(one.test for one in groups),
+        group_test=group_test,
         group_high=_numbers(one.high for one in groups),
         group_low=_numbers(one.low for one in groups),
-        group_unit=_numbers(NO_UNIT if one.unit == NONE else one.unit for one in groups),
-        class_groups=_starts([len(one.groups) for one in found.classes]),
+        group_unit=_numbers(one.units[0] if len(one.units) == 1 else NO_UNIT for one in groups),
+        class_groups=starts_of([len(one.groups) for one in found.classes]),
         class_leaves=class_leaves,
         leaves=leaf,
         class_edges=class_edges,
-        edges=edge,
+        edges=edges,
         thing_gates=thing_gates,
         gates=gate_list,
         thing_outputs=thing_outputs,
         outputs=output,
         gate_parts=parts,
-        root_heads=heads,
-        root_next=after,
-        root_bits=bits,
+        **roots,
     )
+    members = Members(*pack_lists(one.units for one in groups))
+    decided = _numbers(2 * slot + value for slot, value in plan.decided)
+    return CompiledDiagrams(plan.tests.terms, arrays, members, decided)
 
 
-def new_work(arrays: DiagramArrays, columns: int) -> Work:
-    """The state for an evaluation of these arrays."""
-    groups, classes, things = (
-        len(arrays.group_test),
-        len(arrays.class_groups) - 1,
-        len(arrays.gate_parts),
-    )
-    next_group = np.full(groups, END, np.uint32)
-    next_group[: len(arrays.root_next)] = arrays.root_next
-    return Work(
-        codes=np.zeros(columns + 1, np.int64),
-        heads=np.full(len(arrays.root_heads), END, np.uint32),
-        bits=np.zeros(len(arrays.root_bits), np.int64),
-        next_group=next_group,
-        group_state=np.zeros(groups, np.int64),
-        class_stamp=np.zeros(classes, np.uint32),
-        thing_state=np.zeros(things, np.int64),
-        stack=np.zeros(classes + 1, np.uint32),
-        decided=np.zeros(len(arrays.gates) + things + 1, np.uint32),
-        now=np.zeros(3, np.int64),
-        results=np.zeros(max(1, len(arrays.outputs)), np.uint32),
-    )
+def link_classes(compiled: CompiledDiagrams, found: Classes, edges: Edges) -> CompiledDiagrams:
+    """The same diagrams, with the edges of their classes."""
+    starts, packed = pack_edges(found, edges)
+    arrays = compiled.arrays._replace(class_edges=starts, edges=packed)
+    return msgspec.structs.replace(compiled, arrays=arrays, is_linked=True)
 
 
-def new_counts(tests: int) -> Counts:
-    return Counts(
-        np.zeros(len(COUNTED), np.int64), np.zeros(tests, np.int64), np.zeros(tests, np.int64)
-    )
+def pack_edges(found: Classes, edges: Edges) -> tuple[Array, Array]:
+    order = _group_order(found)
+    number = np.zeros(len(order), np.int64)
+    number[order] = np.arange(len(order))
+    return pack_lists([2 * int(number[group]) + value for group, value in one] for one in edges)
 
 
-def _queue_roots(tests: Sequence[int], size: int) -> tuple[Array, Array, Array]:
-    """The lists of the groups that wait at the start."""
+def _group_order(found: Classes) -> list[int]:
+    """The groups, class by class."""
+    return [group for one in found.classes for group in one.groups]
+
+
+def queue_roots(tests: Array, size: int) -> dict[str, Array]:
+    """The lists of the groups that wait at the start: `tests` has the test of each of them."""
     heads = np.full(size, END, np.uint32)
     after = np.full(len(tests), END, np.uint32)
     bits = np.zeros((size + 63) // 64 or 1, np.uint64)
     for group in range(len(tests) - 1, -1, -1):
-        test = tests[group]
+        test = int(tests[group])
         after[group] = heads[test]
         heads[test] = group
         bits[test >> 6] |= np.uint64(1) << np.uint64(test & 63)
-    return heads, after, bits.view(np.int64)
+    return {"root_heads": heads, "root_next": after, "root_bits": bits.view(np.int64)}
 
 
 def _numbers(values: Iterable[int]) -> Array:
     return np.array(list(values), np.uint32)
 
 
-def _starts(sizes: Sequence[int]) -> Array:
+def starts_of(sizes: Sequence[int] | Array) -> Array:
+    """Where each of some lists begins, and where the last one ends."""
     starts = np.zeros(len(sizes) + 1, np.uint32)
     np.cumsum(sizes, out=starts[1:])
     return starts
 
 
-def _lists(lists: Iterable[Sequence[int]]) -> tuple[Array, Array]:
+def pack_lists(lists: Iterable[Sequence[int]]) -> tuple[Array, Array]:
     """Where each list begins, and the items of all lists."""
     given = list(lists)
     flat = [item for one in given for item in one]
-    return _starts([len(one) for one in given]), np.array(flat, np.uint32)
+    return starts_of([len(one) for one in given]), np.array(flat, np.uint32)

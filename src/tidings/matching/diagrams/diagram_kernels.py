@@ -13,46 +13,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.matching.diagrams.diagram_arrays import END, NO_UNIT, Counts, DiagramArrays, Work
+from tidings.matching.diagrams.diagram_arrays import END, NO_UNIT
+from tidings.matching.diagrams.evaluation import RESULTS, STAMP, WORD
+from tidings.matching.diagrams.thing_kernels import (
+    EVENTS,
+    INFERRED,
+    SKIPPED,
+    STEPS,
+    TESTS,
+    decide_unit,
+    is_needed,
+    take_matches,
+    views,
+)
 from tidings.matching.jit.compiling import kernel
-from tidings.matching.jit.pointer_table import views_of
-from tidings.matching.rank_space.event_coder import IntegerCodes
+from tidings.matching.jit.simd import lowest_bit
 from tidings.matching.rank_space.lookup import code_of_integer
 
 WAITING, DONE, KNOWN_LOW, KNOWN_HIGH = 0, 1, 2, 3
-STAMP, WORD, RESULTS = 0, 1, 2
 LAST_STAMP = 2**31 - 1  # shifted by 32, it still fits
-TESTS, STEPS, INFERRED, SKIPPED, TOUCHED, COUNTED, EVENTS = range(7)
-TABLE = (DiagramArrays, Work, Counts, IntegerCodes)
-_views = views_of(*TABLE)
-
-
-@kernel
-def lowest_bit(word):  # type: ignore[no-untyped-def]
-    """The place of the lowest bit of an int64 other than 0."""
-    place = 0
-    if word & 0xFFFFFFFF == 0:
-        word >>= 32
-        place += 32
-    if word & 0xFFFF == 0:
-        word >>= 16
-        place += 16
-    if word & 0xFF == 0:
-        word >>= 8
-        place += 8
-    if word & 0xF == 0:
-        word >>= 4
-        place += 4
-    if word & 3 == 0:
-        word >>= 2
-        place += 2
-    return place + (1 - (word & 1))
 
 
 @kernel
 def begin(table):  # type: ignore[no-untyped-def]
     """Begin an event: all units are at their roots, which wait as prepared."""
-    arrays, work, counts, _ = _views(table)
+    arrays, work, counts, _ = views(table)
     if work.now[STAMP] >= LAST_STAMP:
         work.group_state[:] = 0
         work.class_stamp[:] = 0
@@ -77,72 +62,23 @@ def passes(arrays, test, codes):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def is_needed(table, unit):  # type: ignore[no-untyped-def]
-    """Whether some filter still depends on a unit."""
-    arrays, work, _, _ = _views(table)
-    if arrays.thing_outputs[unit] != arrays.thing_outputs[unit + 1]:
-        return True
-    decided = work.now[STAMP] << 32
-    for at in range(np.int64(arrays.thing_gates[unit]), np.int64(arrays.thing_gates[unit + 1])):
-        if work.thing_state[arrays.gates[at]] != decided:
-            return True
-    return False
-
-
-@kernel
-def decide_unit(table, first):  # type: ignore[no-untyped-def]
-    """Decide a unit (`first` is twice its number, plus its result), and the gates that this
-    decides; append the results of filters to `results`."""
-    arrays, work, counts, _ = _views(table)
-    decided = work.now[STAMP] << 32  # the state of things that are decided: no open parts
-    size = 1
-    work.decided[0] = first
-    touched, counted = 0, 0
-    while size > 0:
-        size -= 1
-        thing, value = np.int64(work.decided[size]) >> 1, np.int64(work.decided[size]) & 1
-        if work.thing_state[thing] == decided:
-            continue
-        work.thing_state[thing] = decided
-        place = work.now[RESULTS]
-        last = np.int64(arrays.thing_outputs[thing + 1])
-        for at in range(np.int64(arrays.thing_outputs[thing]), last):
-            work.results[place] = 2 * arrays.outputs[at] + value
-            place += 1
-        if arrays.gate_parts[thing] >> 1 == 1:  # a unit; filters of gates were touched before
-            touched += place - work.now[RESULTS]
-        work.now[RESULTS] = place
-        last = np.int64(arrays.thing_gates[thing + 1])
-        for at in range(np.int64(arrays.thing_gates[thing]), last):
-            gate = np.int64(arrays.gates[at])
-            state = work.thing_state[gate]
-            if state == decided:
-                continue
-            parts = np.int64(arrays.gate_parts[gate])
-            counted += 1
-            if state < decided:
-                state = decided + (parts >> 1)
-                touched += 1
-            state -= 1
-            if value == parts & 1 or state == decided:
-                work.decided[size] = 2 * gate + value
-                size += 1
-                state = decided + 1  # still open, until it is taken from the stack
-            work.thing_state[gate] = state
-    counts.counts[TOUCHED] += touched
-    counts.counts[COUNTED] += counted
+def enter(work, target, size):  # type: ignore[no-untyped-def]
+    """Put a class on the stack of `size` classes, unless it was visited; return the new size."""
+    stamp = work.now[STAMP]
+    if work.class_stamp[target] == stamp:
+        return size
+    work.class_stamp[target] = stamp
+    work.stack[size] = target
+    return size + 1
 
 
 @kernel
 def visit(table, start):  # type: ignore[no-untyped-def]
     """Visit a class, and all classes that follow from it."""
-    arrays, work, counts, _ = _views(table)
-    stamp = work.now[STAMP]
+    arrays, work, counts, _ = views(table)
     roots = np.int64(arrays.class_groups[1])
-    base = 4 * stamp
-    work.stack[0] = start
-    work.class_stamp[start] = stamp
-    size = 1
+    base = 4 * work.now[STAMP]
+    size = enter(work, start, 0)
     while size > 0:
         size -= 1
         owner = np.int64(work.stack[size])
@@ -172,10 +108,7 @@ def visit(table, start):  # type: ignore[no-untyped-def]
             if target >= 0:
                 work.group_state[group] = base + DONE
                 counts.counts[INFERRED] += 1
-                if work.class_stamp[target] != stamp:
-                    work.class_stamp[target] = stamp
-                    work.stack[size] = target
-                    size += 1
+                size = enter(work, target, size)
         for at in range(
             np.int64(arrays.class_edges[owner]), np.int64(arrays.class_edges[owner + 1])
         ):
@@ -187,10 +120,7 @@ def visit(table, start):  # type: ignore[no-untyped-def]
                 target = np.int64(arrays.group_low[implied])
                 if outcome:
                     target = np.int64(arrays.group_high[implied])
-                if work.class_stamp[target] != stamp:
-                    work.class_stamp[target] = stamp
-                    work.stack[size] = target
-                    size += 1
+                size = enter(work, target, size)
             elif state < base:
                 work.group_state[implied] = base + KNOWN_LOW + outcome
 
@@ -201,9 +131,8 @@ def advance(table, pause):  # type: ignore[no-untyped-def]
 
     Returns whether the event is done.
     """
-    arrays, work, counts, _ = _views(table)
-    stamp = work.now[STAMP]
-    base = 4 * stamp
+    arrays, work, counts, _ = views(table)
+    base = 4 * work.now[STAMP]
     before = work.now[RESULTS]
     word = work.now[WORD]
     while word < work.bits.shape[0]:
@@ -211,7 +140,7 @@ def advance(table, pause):  # type: ignore[no-untyped-def]
         if bits == 0:
             word += 1
             continue
-        place = lowest_bit(bits)
+        place = lowest_bit(np.uint64(bits))
         work.bits[word] = bits & ~(np.int64(1) << place)
         test = 64 * word + place
         outcome = -1
@@ -232,8 +161,7 @@ def advance(table, pause):  # type: ignore[no-untyped-def]
                         counts.passed[test] += outcome
                     counts.counts[STEPS] += 1
                     target = arrays.group_high[group] if outcome else arrays.group_low[group]
-                    if work.class_stamp[target] != stamp:
-                        visit(table, np.int64(target))
+                    visit(table, np.int64(target))
             group = following
         if pause and work.now[RESULTS] > before:
             work.now[WORD] = word
@@ -246,7 +174,7 @@ def advance(table, pause):  # type: ignore[no-untyped-def]
 def set_codes(table, values):  # type: ignore[no-untyped-def]
     """Take the codes of one event: int64, the codes of all columns, then the numbers of the columns
     that have an integer instead of its code."""
-    _, work, _, integers = _views(table)
+    _, work, _, integers = views(table)
     width = work.codes.shape[0]
     work.codes[:] = values[:width]
     for i in range(width, values.shape[0]):
@@ -261,14 +189,8 @@ def match_event(table, values, dead, found):  # type: ignore[no-untyped-def]
     set_codes(table, values)
     begin(table)
     advance(table, False)
-    _, work, _, _ = _views(table)
-    count = 0
-    for at in range(work.now[RESULTS]):
-        slot = np.int64(work.results[at]) >> 1
-        if work.results[at] & 1 and not dead[slot]:
-            found[count] = slot
-            count += 1
-    return count
+    _, work, _, _ = views(table)
+    return take_matches(work, dead, found, 0)
 
 
 @kernel
@@ -276,7 +198,7 @@ def match_events(table, codes, first, dead, events, slots):  # type: ignore[no-u
     """Match the events of a batch from `first` on. codes: uint32 [C, n]; events, slots: uint32,
     receive the matches. Returns the first event for which there may be no room, and the number of
     matches."""
-    _, work, _, _ = _views(table)
+    _, work, _, _ = views(table)
     count = 0
     room = events.shape[0] - work.results.shape[0]
     event = first
@@ -285,11 +207,8 @@ def match_events(table, codes, first, dead, events, slots):  # type: ignore[no-u
             work.codes[column] = codes[column, event]
         begin(table)
         advance(table, False)
-        for at in range(work.now[RESULTS]):
-            slot = np.int64(work.results[at]) >> 1
-            if work.results[at] & 1 and not dead[slot]:
-                events[count] = event
-                slots[count] = slot
-                count += 1
+        before = count
+        count = take_matches(work, dead, slots, count)
+        events[before:count] = event
         event += 1
     return event, count

@@ -1,7 +1,7 @@
 """Diagrams in use: events are encoded, evaluated and decided; edges are found later.
 
 The arrays are immutable. New diagrams have no edges; `link` finds the edges and swaps in arrays
-that have them. An event ends on the arrays on which it began.
+that have them, and `remove` those of fewer filters. An event ends on the arrays on which it began.
 """
 
 from __future__ import annotations
@@ -10,37 +10,31 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from msgspec.structs import replace
 
 from tidings.filters.canonical import Node, Test
 from tidings.filters.language import Expression
 from tidings.matching.diagrams import diagram_kernels as kernels
 from tidings.matching.diagrams.class_edges import find_edges
-from tidings.matching.diagrams.classes import Classes, build_classes
-from tidings.matching.diagrams.decision_tree import BUDGET
 from tidings.matching.diagrams.diagram_arrays import (
-    COUNTED,
-    Counts,
+    CompiledDiagrams,
     DiagramArrays,
-    freeze,
-    new_counts,
-    new_work,
+    compile_plan,
+    link_classes,
 )
-from tidings.matching.diagrams.plan import Plan, plan_filters
-from tidings.matching.diagrams.ranking import Rates
+from tidings.matching.diagrams.evaluation import COUNTED, Counts, Version
+from tidings.matching.diagrams.node_classes import Classes, build_classes
+from tidings.matching.diagrams.planning.conditions import BUDGET
+from tidings.matching.diagrams.planning.plan import Plan, plan_filters
+from tidings.matching.diagrams.planning.ranking import Rates
+from tidings.matching.diagrams.removal import remove_filters
 from tidings.matching.jit import array_pool
-from tidings.matching.jit.pointer_table import pointer_table
 from tidings.matching.rank_space import columns
 from tidings.matching.rank_space.encoder import Encoder
-from tidings.matching.rank_space.event_coder import (
-    IntegerCodes,
-    Reader,
-    integer_codes,
-    lookup_of,
-)
+from tidings.matching.rank_space.event_coder import Reader, integer_codes, lookup_of
 from tidings.model import Event
 
 Array = npt.NDArray[Any]
@@ -49,104 +43,91 @@ ENOUGH = 64  # a pass rate counts as measured after this many evaluations
 _INDEX = np.dtype(np.intp)
 
 
-class Version:
-    """Arrays, with the states of evaluations that are not in use. Threads take one each."""
+class Draft(msgspec.Struct, frozen=True):
+    """What diagrams were compiled from; kept until their edges are found."""
 
-    def __init__(self, arrays: DiagramArrays, columns: int, integers: IntegerCodes) -> None:
-        self.arrays = arrays
-        self._columns = columns
-        self._integers = integers
-        self._idle: list[Evaluation] = []
-
-    def take(self) -> Evaluation:
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return Evaluation(self.arrays, self._columns, self._integers)
-
-    def give_back(self, evaluation: Evaluation) -> None:
-        self._idle.append(evaluation)
-
-    def evaluations(self) -> list[Evaluation]:
-        return list(self._idle)
-
-
-class Evaluation:
-    """The state of one evaluation, and the kernels' table of its arrays."""
-
-    def __init__(self, arrays: DiagramArrays, columns: int, integers: IntegerCodes) -> None:
-        self.work = new_work(arrays, columns)
-        self.counts = new_counts(len(arrays.test_column))
-        self._kept = arrays, self.work, self.counts, integers
-        self.table = pointer_table(*self._kept)
-
-    @property
-    def results(self) -> Array:
-        return self.work.results[: self.work.now[kernels.RESULTS]]
+    plan: Plan
+    classes: Classes
 
 
 class Diagrams:
-    """Many filters, as trees of tests with their slots. Safe to use from several threads."""
+    """Many filters as diagrams, with slots. Safe to use from several threads."""
 
-    def __init__(
-        self,
+    def __init__(self, compiled: CompiledDiagrams, draft: Draft | None = None) -> None:
+        self.draft = draft
+        found = compiled.terms
+        self._encoders = [Encoder(term.ranks) for term in found]
+        self._reader = Reader(
+            [lookup_of(at, term.node, term.ranks, False) for at, term in enumerate(found, 1)]
+        )
+        self._integers = integer_codes(list(self._encoders))
+        self._version = self._new_version(compiled)
+
+    @classmethod
+    def build(
+        cls,
         filters: Iterable[tuple[int, Node]],
         terms: Mapping[str, Expression],
         rates: Rates | None = None,
         *,
         merge: bool = True,
         budget: int = BUDGET,
-    ) -> None:
-        """Without `merge`, equal parts and nodes stay apart, and there are no edges: only for
+    ) -> Diagrams:
+        """The diagrams of filters, which are slots with trees of tests, without edges. Filters that
+        exceed a budget are left out. Without `merge`, equal parts and nodes stay apart: only for
         measurements."""
-        self.plan: Plan = plan_filters(filters, terms, rates, merge=merge, budget=budget)
-        self.classes: Classes = build_classes(self.plan, merge=merge)
-        self.is_linked = not merge
-        found = self.plan.tests.terms
-        self._encoders = [Encoder(term.ranks) for term in found]
-        self._reader = Reader(
-            [lookup_of(at, term.node, term.ranks, False) for at, term in enumerate(found, 1)]
-        )
-        self._integers = integer_codes(list(self._encoders))
-        self._always = np.array([slot for slot, value in self.plan.decided if value], _INDEX)
-        self._version = self._new_version(freeze(self.plan, self.classes, None))
+        plan = plan_filters(filters, terms, rates, merge=merge, budget=budget)
+        classes = build_classes(plan, merge=merge)
+        return cls(compile_plan(plan, classes), Draft(plan, classes))
 
-    def _new_version(self, arrays: DiagramArrays) -> Version:
-        return Version(arrays, len(self._encoders), self._integers)
+    def _new_version(self, compiled: CompiledDiagrams) -> Version:
+        return Version(compiled, len(self._encoders), self._integers)
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether the edges were searched."""
+        return self.compiled.is_linked
 
     def link(self) -> None:
         """Find the implication edges, and swap in arrays that have them."""
-        if not self.is_linked:
-            edges = find_edges(self.classes, self.plan.tests)
-            self._version = self._new_version(freeze(self.plan, self.classes, edges))
-            self.is_linked = True
+        draft = self.draft
+        if draft is not None and not self.is_linked:
+            edges = find_edges(draft.classes, draft.plan.tests)
+            self._version = self._new_version(link_classes(self.compiled, draft.classes, edges))
+            self.draft = None
+
+    def remove(self, slots: Array) -> None:
+        """Take filters out, and swap in the arrays of the others. Before edges are found, this does
+        nothing: the caller must ignore removed filters anyway."""
+        if self.is_linked:
+            self._version = self._new_version(remove_filters(self.compiled, slots))
 
     def renumber(self, number: Array) -> Diagrams:
         """The same diagrams, with `number[slot]` for each slot."""
         new = copy(self)
-        new.plan = replace(
-            self.plan,
-            outputs=[(int(number[slot]), thing) for slot, thing in self.plan.outputs],
-            decided=[(int(number[slot]), value) for slot, value in self.plan.decided],
-        )
-        new._always = number[self._always].astype(_INDEX)
-        slots = number[self.arrays.outputs].astype(np.uint32)
-        new._version = self._new_version(self.arrays._replace(outputs=slots))
+        new._version = self._new_version(self.compiled.renumber(number))
         return new
+
+    @property
+    def compiled(self) -> CompiledDiagrams:
+        return self._version.compiled
+
+    def __len__(self) -> int:
+        """The number of filters."""
+        return len(self.arrays.outputs) + len(self.compiled.decided)
 
     @property
     def slots(self) -> Array:
         """The slots of all filters."""
-        found = [slot for slot, _ in (*self.plan.outputs, *self.plan.decided)]
-        return np.array(sorted(found), np.int64)
+        return self.compiled.slots
 
     @property
     def arrays(self) -> DiagramArrays:
-        return self._version.arrays
+        return self.compiled.arrays
 
     @property
     def nbytes(self) -> int:
-        return self._version.arrays.nbytes
+        return self.compiled.nbytes
 
     # -- match ---------------------------------------------------------------------------------
 
@@ -158,18 +139,16 @@ class Diagrams:
         found = np.empty(len(evaluation.work.results), _INDEX)
         count = kernels.match_event(evaluation.table, values, dead, found)
         version.give_back(evaluation)
-        return self._with_always(found[:count], dead)
-
-    def _with_always(self, found: Array, dead: Array) -> Array:
-        if not len(self._always):
-            return found
-        return np.concatenate([self._always[dead[self._always] == 0], found])
+        always = version.always
+        if not len(always):
+            return found[:count]
+        return np.concatenate([always[dead[always] == 0], found[:count]])
 
     def decide(self, event: Event) -> Iterator[tuple[int, bool]]:
         """The slot and the result of every filter, each as soon as it is decided."""
         version = self._version
         evaluation = version.take()
-        yield from self.plan.decided
+        yield from ((one >> 1, bool(one & 1)) for one in version.compiled.decided.tolist())
         kernels.set_codes(evaluation.table, self._reader.of_event(event))
         kernels.begin(evaluation.table)
         given, is_done = 0, False
@@ -184,7 +163,7 @@ class Diagrams:
         """(event, slot) of every match of a batch, in chunks."""
         codes = np.zeros((len(self._encoders) + 1, batch.num_rows), np.uint32)
         for at, (term, encoder) in enumerate(
-            zip(self.plan.tests.terms, self._encoders, strict=True), 1
+            zip(self.compiled.terms, self._encoders, strict=True), 1
         ):
             codes[at] = columns.codes_of(term.node, batch, encoder)
         return self.pairs_of_codes(codes, dead)
@@ -201,7 +180,7 @@ class Diagrams:
             event, count = kernels.match_events(evaluation.table, codes, event, dead, events, slots)
             found.append((events[:count], slots[:count]))
         version.give_back(evaluation)
-        always = self._always[dead[self._always] == 0].astype(np.uint32)
+        always = version.always[dead[version.always] == 0].astype(np.uint32)
         if len(always):
             every = np.arange(codes.shape[1], dtype=np.uint32)
             found.append((np.repeat(every, len(always)), np.tile(always, codes.shape[1])))
@@ -224,12 +203,20 @@ class Diagrams:
 
     def rates(self) -> dict[Test, float]:
         """The measured pass rates of tests."""
-        size = len(self.plan.tests.tests)
+        arrays = self.arrays
+        size = len(arrays.test_column)
         seen, passed = np.zeros(size, np.int64), np.zeros(size, np.int64)
         for counts in self._counts():
             seen += counts.seen
             passed += counts.passed
         return {
-            self.plan.tests.tests[at]: float(passed[at] / seen[at])
+            self._test(at): float(passed[at] / seen[at])
             for at in np.flatnonzero(seen >= ENOUGH).tolist()
         }
+
+    def _test(self, number: int) -> Test:
+        arrays = self.arrays
+        term = self.compiled.terms[int(arrays.test_column[number]) - 1]
+        inside = slice(*arrays.test_sets[number : number + 2].tolist())
+        spans = zip(arrays.set_low[inside].tolist(), arrays.set_high[inside].tolist(), strict=True)
+        return Test(term.text, term.ranks.values(spans))

@@ -7,7 +7,7 @@ AND (c OR d) AND ..., are turned back into these clauses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tidings.filters.canonical import All, Any as AnyOf, Node, Test, value_at
 from tidings.filters.language import Call, Expression, Literal, text_of
-from tidings.filters.values import ValueSet, sets
+from tidings.filters.values import sets
 from tidings.matching.segments.access import shares
 from tidings.matching.segments.assembly import DisassembledSegment, disassemble
 from tidings.matching.segments.segment import Segment
@@ -116,16 +116,10 @@ def _read_tests(apart: DisassembledSegment, boxes: Mapping[int, list[Test]]) -> 
                         tests.set_low[inside].tolist(), tests.set_high[inside].tolist(), strict=True
                     )
                 )
-            test = Test(term.text, _values_of(spans, term.ranks.cuts))
+            test = Test(term.text, term.ranks.values(spans))
             if several < 0:
                 known[key] = test
         boxes[int(tests.box[row])].append(test)
-
-
-def _values_of(spans: Iterable[tuple[int, int]], cuts: Sequence[Any]) -> ValueSet:
-    """The set of values with these intervals of codes."""
-    ends = [end for low, high in spans for end in (cuts[low - 1], *cuts[high : high + 1])]
-    return ValueSet(tuple(ends))
 
 
 def _read_elements(

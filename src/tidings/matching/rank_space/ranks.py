@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -58,6 +58,12 @@ class Ranks:
             (place[low] + 1, top if high is None else place[high])
             for low, high in values.intervals()
         ]
+
+    def values(self, spans: Iterable[tuple[int, int]]) -> ValueSet:
+        """The set with these intervals of codes: the reverse of `intervals`."""
+        cuts = self.cuts
+        ends = [end for low, high in spans for end in (cuts[low - 1], *cuts[high : high + 1])]
+        return ValueSet(tuple(ends))
 
     # -- one value -----------------------------------------------------------------------------
 

@@ -323,12 +323,7 @@ def _values(tests: Tests, row: int, ranks: Ranks) -> ValueSet:
     if tests.several[row] >= 0:
         first, last = tests.set_starts[tests.several[row] : tests.several[row] + 2]
         lows, highs = tests.set_low[first:last], tests.set_high[first:last]
-    cuts: list[Any] = []
-    for low, high in zip(lows.tolist(), highs.tolist(), strict=True):
-        cuts.append(ranks.cuts[low - 1])
-        if high < len(ranks.cuts):
-            cuts.append(ranks.cuts[high])
-    return ValueSet(tuple(cuts))
+    return ranks.values(zip(lows.tolist(), highs.tolist(), strict=True))
 
 
 def _move_tests(

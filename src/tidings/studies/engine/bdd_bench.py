@@ -196,9 +196,9 @@ def _run(
     note(f"{name}: building")
     trees = [(slot, _tree(form)) for slot, form in enumerate(forms)]
     terms = {text: node for form in forms for text, node in form.terms.items()}
-    apart = Diagrams(trees, terms, merge=False)
-    build_seconds, joined = _timed(lambda: Diagrams(trees, terms))
-    linked = Diagrams(trees, terms)
+    apart = Diagrams.build(trees, terms, merge=False)
+    build_seconds, joined = _timed(lambda: Diagrams.build(trees, terms))
+    linked = Diagrams.build(trees, terms)
     link_seconds, _ = _timed(linked.link)
     ways = {"apart": apart, "classes": joined, "classes and edges": linked}
     dead = np.zeros(count, np.uint8)
@@ -216,12 +216,14 @@ def _run(
         times[way].append(seconds / events * 1e6)
     found = [_way(way, one, times[way]) for way, one in ways.items()]
     trees_micros, matcher_micros, matches = _compare(parsed, drawn, repeats, note)
+    draft = joined.draft
+    assert draft is not None, "only diagrams with edges have none"
     edges = len(linked.arrays.edges)
     spent = linked.arrays.edges.nbytes + linked.arrays.class_edges.nbytes
     return DiagramRun(
         name, count, sum(form.tree is not None for form in forms), matches, parse_seconds,
-        build_seconds, link_seconds, len(joined.plan.units), joined.plan.nodes,
-        len(joined.classes.groups), edges, linked.nbytes, spent / max(1, edges), found,
+        build_seconds, link_seconds, len(draft.plan.units), draft.plan.nodes,
+        len(draft.classes.groups), edges, linked.nbytes, spent / max(1, edges), found,
         trees_micros, matcher_micros, trees_micros / matcher_micros,
         found[2].node_steps / max(1.0, found[0].node_steps),
     )  # fmt: skip

@@ -15,9 +15,14 @@ import msgspec
 
 from tidings.filters.canonical import Node, Test
 from tidings.filters.values import Key
-from tidings.matching.diagrams.decision_tree import LEAF, Decision, build_shared, build_tree
-from tidings.matching.diagrams.implication_graph import ImplicationGraph
-from tidings.matching.diagrams.ranking import Ranking, Rates
+from tidings.matching.diagrams.planning.ranking import Ranking, Rates
+from tidings.matching.diagrams.reference.decision_tree import (
+    LEAF,
+    Decision,
+    build_shared,
+    build_tree,
+)
+from tidings.matching.diagrams.reference.implication_graph import ImplicationGraph
 from tidings.model import TidingsError
 
 

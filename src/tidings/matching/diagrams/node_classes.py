@@ -15,7 +15,13 @@ from heapq import heappop, heappush
 
 import msgspec
 
-from tidings.matching.diagrams.plan import Condition, Plan, Reducer, first_test, share_nodes
+from tidings.matching.diagrams.planning.conditions import (
+    Condition,
+    Reducer,
+    first_test,
+    share_nodes,
+)
+from tidings.matching.diagrams.planning.plan import Plan
 
 Knowledge = tuple[tuple[int, int], ...]  # (term, mask of codes), sorted
 NONE = -1
@@ -27,7 +33,6 @@ class Class(msgspec.Struct):
     test: int  # the first test that leads to it; NONE for the root
     groups: list[int] = []
     leaves: list[tuple[int, bool]] = []  # units that are decided here
-    edges: list[tuple[int, bool]] = []  # groups whose outcome follows
 
 
 class Group(msgspec.Struct):
@@ -35,16 +40,12 @@ class Group(msgspec.Struct):
     owner: int  # the class
     high: int = NONE
     low: int = NONE
-    unit: int = NONE  # the only unit in it, if there is only one
+    units: list[int] = []  # those that wait in it
 
 
 class Classes(msgspec.Struct):
     classes: list[Class]
     groups: list[Group]
-
-    @property
-    def edge_count(self) -> int:
-        return sum(len(one.edges) for one in self.classes)
 
 
 def build_classes(plan: Plan, *, merge: bool = True) -> Classes:
@@ -84,33 +85,36 @@ class _Builder:
             self.classes[owner].leaves.append((unit, left))
             return
         test = first_test(left)
-        key = owner, test, NONE if self._merge else unit
+        key = owner, test, self._apart(unit)
         group = self._open.get(key)
         if group is None:
-            group = self._open[key] = self._new_group(owner, test, unit)
+            group = self._open[key] = self._new_group(owner, test)
             self._members.append([])
             heappush(self._queue, (test, group))
         self._members[group].append((unit, left))
 
-    def _new_group(self, owner: int, test: int, unit: int) -> int:
-        self.groups.append(Group(test, owner, unit=unit))
+    def _apart(self, unit: int) -> int:
+        """A unit as part of a key: NONE if units with equal knowledge are joined."""
+        return NONE if self._merge else unit
+
+    def _new_group(self, owner: int, test: int) -> int:
+        self.groups.append(Group(test, owner))
         self.classes[owner].groups.append(len(self.groups) - 1)
         return len(self.groups) - 1
 
     def _split(self, test: int, number: int) -> None:
         group = self.groups[number]
         members, self._members[number] = self._members[number], []
-        self._open.pop((group.owner, test, NONE if self._merge else group.unit), None)
-        if len(members) > 1:
-            group.unit = NONE
+        group.units = [unit for unit, _ in members]
+        apart = self._apart(group.units[0])
+        self._open.pop((group.owner, test, apart), None)
         term = self._tests.term_of[test]
         known = dict(self.classes[group.owner].known)
         before = known.get(term, self._tests.full[term])
         for outcome in (True, False):
             after = self._reducer.after(before, test, outcome)
             known[term] = after
-            unit = NONE if self._merge else group.unit
-            target = self._class_of(tuple(sorted(known.items())), unit, test)
+            target = self._class_of(tuple(sorted(known.items())), apart, test)
             if outcome:
                 group.high = target
             else:
@@ -125,7 +129,7 @@ class _Builder:
         return found
 
     def _add_shared(self, unit: int, condition: Condition) -> None:
-        nodes = share_nodes(condition, self._tests, 1 << 60)
+        nodes = share_nodes(condition, self._reducer, 1 << 60)
         assert nodes is not None, "the plan has built it before"
         places: dict[object, int] = {}
         for at, node in enumerate(nodes):
@@ -137,7 +141,8 @@ class _Builder:
             places["leaf", leaf] = len(self.classes)
             self.classes.append(Class((), False, NONE, leaves=[(unit, leaf)]))
         for at, node in enumerate(nodes):
-            group = self._new_group(places.get(at, 0), node.test, unit)
+            group = self._new_group(places.get(at, 0), node.test)
+            self.groups[group].units = [unit]
             self._members.append([])
             for outcome, branch in ((True, node.high), (False, node.low)):
                 key = ("leaf", branch) if isinstance(branch, bool) else branch

@@ -11,18 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tidings.filters.canonical import Node, Test
-from tidings.matching.diagrams.known_sets import (
+from tidings.matching.diagrams.planning.conditions import BUDGET
+from tidings.matching.diagrams.planning.ranking import Ranking, tests_of
+from tidings.matching.diagrams.reference.known_sets import (
     NOTHING_KNOWN,
     Known,
     assume,
     simplify,
-    tests_of,
     unite,
 )
-from tidings.matching.diagrams.ranking import Ranking
 
 LEAF = 1 << 62  # the rank of leaves: after every test
-BUDGET = 256  # the most nodes of a diagram, leaves not counted
 
 
 class Decision:

@@ -58,12 +58,3 @@ def simplify(node: Node, known: Known) -> Node | bool:
     if not left:
         return not absorbing
     return left[0] if len(left) == 1 else type(node)(tuple(left))
-
-
-def tests_of(node: Node | bool) -> set[Test]:
-    """The distinct tests of a tree."""
-    if isinstance(node, bool):
-        return set()
-    if isinstance(node, Test):
-        return {node}
-    return set().union(*(tests_of(item) for item in node.items))

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
-from tidings.matching.diagrams.decision_tree import Decision
-from tidings.matching.diagrams.known_sets import Known, decide
+from tidings.matching.diagrams.reference.decision_tree import Decision
+from tidings.matching.diagrams.reference.known_sets import Known, decide
 
 ClassKey = tuple[tuple[str, tuple[object, ...]], ...]
 Edge = tuple[Decision, Decision]

@@ -16,7 +16,6 @@ from collections.abc import Iterable, Mapping
 
 from tidings.filters.canonical import Node, Test
 from tidings.filters.values import ValueSet
-from tidings.matching.diagrams.known_sets import tests_of
 
 GAP = 1 << 16  # labels of neighbours differ by this much at first
 Rates = Mapping[Test, float]  # measured: the share of events that pass a test
@@ -106,3 +105,12 @@ def count_pieces(values: ValueSet, line: list[tuple[object, ...]]) -> int:
         (top if high is None else bisect_left(line, high) + 1) - bisect_left(line, low) - 1
         for low, high in values.intervals()
     )
+
+
+def tests_of(node: Node | bool) -> set[Test]:
+    """The distinct tests of a tree."""
+    if isinstance(node, bool):
+        return set()
+    if isinstance(node, Test):
+        return {node}
+    return set().union(*(tests_of(item) for item in node.items))

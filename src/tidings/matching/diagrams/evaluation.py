@@ -1,0 +1,110 @@
+"""The state of an evaluation: what waits, what is decided, and counts of what was done."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.matching.array_fields import Int64, UInt32
+from tidings.matching.diagrams.diagram_arrays import END, CompiledDiagrams, DiagramArrays
+from tidings.matching.jit.pointer_table import pointer_table
+from tidings.matching.rank_space.event_coder import IntegerCodes
+
+Array = npt.NDArray[Any]
+STAMP, WORD, RESULTS = 0, 1, 2  # in Work.now
+
+
+class Counts(NamedTuple):
+    """What was done, summed over events: see COUNTED."""
+
+    counts: Int64
+    passed: Int64  # [T]: how often each test passed
+    seen: Int64  # [T]: how often each test was evaluated
+
+
+COUNTED = ("tests", "node_steps", "inferred", "skipped", "touched", "counted", "events")
+
+
+class Work(NamedTuple):
+    """The state of an evaluation. Stamps mark what belongs to the current event."""
+
+    codes: Int64  # [C]
+    heads: UInt32  # [T]
+    bits: Int64
+    next_group: UInt32  # [G]
+    group_state: Int64  # [G]: 4 * stamp, plus WAITING, DONE, KNOWN_LOW or KNOWN_HIGH
+    class_stamp: UInt32  # [K]
+    thing_state: Int64  # [N]: the stamp in the upper half, the number of open parts in the lower
+    stack: UInt32  # classes to visit
+    decided: UInt32  # things to decide, doubled, plus their results
+    now: Int64  # [3]: the stamp, the next word of bits, the results so far
+    results: UInt32  # twice the slot, plus the result, in the order of decisions
+
+
+def new_work(arrays: DiagramArrays, columns: int) -> Work:
+    """The state for an evaluation of these arrays."""
+    groups, classes, things = (
+        len(arrays.group_test),
+        len(arrays.class_groups) - 1,
+        len(arrays.gate_parts),
+    )
+    next_group = np.full(groups, END, np.uint32)
+    next_group[: len(arrays.root_next)] = arrays.root_next
+    return Work(
+        codes=np.zeros(columns + 1, np.int64),
+        heads=np.full(len(arrays.root_heads), END, np.uint32),
+        bits=np.zeros(len(arrays.root_bits), np.int64),
+        next_group=next_group,
+        group_state=np.zeros(groups, np.int64),
+        class_stamp=np.zeros(classes, np.uint32),
+        thing_state=np.zeros(things, np.int64),
+        stack=np.zeros(classes + 1, np.uint32),
+        decided=np.zeros(len(arrays.gates) + things + 1, np.uint32),
+        now=np.zeros(3, np.int64),
+        results=np.zeros(max(1, len(arrays.outputs)), np.uint32),
+    )
+
+
+def new_counts(tests: int) -> Counts:
+    return Counts(
+        np.zeros(len(COUNTED), np.int64), np.zeros(tests, np.int64), np.zeros(tests, np.int64)
+    )
+
+
+class Version:
+    """Arrays, with the states of evaluations that are not in use. Threads take one each."""
+
+    def __init__(self, compiled: CompiledDiagrams, columns: int, integers: IntegerCodes) -> None:
+        self.compiled = compiled
+        self.always = compiled.always
+        self._columns = columns
+        self._integers = integers
+        self._idle: list[Evaluation] = []
+
+    def take(self) -> Evaluation:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return Evaluation(self.compiled.arrays, self._columns, self._integers)
+
+    def give_back(self, evaluation: Evaluation) -> None:
+        self._idle.append(evaluation)
+
+    def evaluations(self) -> list[Evaluation]:
+        return list(self._idle)
+
+
+class Evaluation:
+    """The state of one evaluation, and the kernels' table of its arrays."""
+
+    def __init__(self, arrays: DiagramArrays, columns: int, integers: IntegerCodes) -> None:
+        self.work = new_work(arrays, columns)
+        self.counts = new_counts(len(arrays.test_column))
+        self._kept = arrays, self.work, self.counts, integers
+        self.table = pointer_table(*self._kept)
+
+    @property
+    def results(self) -> Array:
+        return self.work.results[: self.work.now[RESULTS]]

@@ -1,0 +1,58 @@
+"""The distinct tests of many filters, numbered in their global order, with a rank space per term.
+
+Sets of values are bit masks over the codes of rank space here: one cut per end point of a set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from tidings.filters.canonical import Node, Test
+from tidings.filters.language import Expression
+from tidings.filters.values import sets
+from tidings.matching.diagrams.planning.ranking import Rates, order_tests, tests_of
+from tidings.matching.rank_space.ranks import Ranks, asks_order
+
+
+class Term(msgspec.Struct, frozen=True):
+    text: str
+    node: Expression
+    ranks: Ranks
+
+
+class Tests(msgspec.Struct, frozen=True):
+    """All distinct tests in their global order; a test is known by its place in it."""
+
+    terms: list[Term]
+    tests: list[Test]
+    term_of: list[int]
+    masks: list[int]  # the codes that pass, as bits
+    intervals: list[list[tuple[int, int]]]
+    full: list[int]  # for each term, the mask of all codes
+
+
+def collect_tests(
+    filters: Iterable[Node], terms: Mapping[str, Expression], rates: Rates | None = None
+) -> Tests:
+    """Order the tests of some filters, and give each term a rank space."""
+    order = order_tests(map(tests_of, filters), rates or {})
+    cuts: dict[str, set[tuple[Any, ...]]] = {}
+    ordered: dict[str, bool] = {}
+    for test in order:
+        cuts.setdefault(test.term, set()).update(test.values.cuts)
+        ordered[test.term] = ordered.get(test.term, False) or asks_order(test.values)
+    found = [Term(text, terms[text], Ranks(sorted(cuts[text]), ordered[text])) for text in cuts]
+    number = {term.text: at for at, term in enumerate(found)}
+    term_of = [number[test.term] for test in order]
+    pairs = zip(term_of, order, strict=True)
+    intervals = [found[at].ranks.intervals(test.values) for at, test in pairs]
+    masks = [sum((2 << high) - (1 << low) for low, high in one) for one in intervals]
+    # nothing lies before the start of the line, if some set has a cut there
+    full = [
+        (1 << len(term.ranks)) - (2 if term.ranks.cuts[:1] == [(sets.NO_VALUE,)] else 1)
+        for term in found
+    ]
+    return Tests(found, order, term_of, masks, intervals, full)

@@ -1,0 +1,132 @@
+"""Take removed filters out of compiled diagrams.
+
+Units that no filter needs any more lose their leaves, and the groups in which only such units wait
+go. If an edge led from A to a group that goes, and from there an edge led on to C, A gets an edge
+to C, unless C follows from another edge of A. Classes and things keep their numbers.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from tidings.matching.diagrams.class_edges import MOST_EDGES
+from tidings.matching.diagrams.diagram_arrays import (
+    NO_UNIT,
+    CompiledDiagrams,
+    DiagramArrays,
+    Members,
+    pack_lists,
+    queue_roots,
+    starts_of,
+)
+
+Array = npt.NDArray[Any]
+
+
+def remove_filters(
+    compiled: CompiledDiagrams, slots: Array, most: int = MOST_EDGES
+) -> CompiledDiagrams:
+    """The diagrams without the filters of these slots; a class gets at most `most` edges."""
+    arrays = compiled.arrays
+    outputs = _Lists(arrays.thing_outputs, arrays.outputs)
+    outputs = outputs.keep(~np.isin(outputs.items, slots))
+    is_needed = _needed_things(arrays, outputs)
+    gates = _Lists(arrays.thing_gates, arrays.gates).keep(is_needed[arrays.gates])
+    leaves = _Lists(arrays.class_leaves, arrays.leaves).keep(is_needed[arrays.leaves >> 1])
+    members = _Lists(*compiled.members).keep(is_needed[compiled.members.units])
+    stays = members.sizes > 0
+    only = np.append(members.items, np.uint32(0))[members.starts[:-1]]
+    owner = np.repeat(np.arange(len(arrays.class_groups) - 1), np.diff(arrays.class_groups))
+    groups = np.bincount(owner[stays], minlength=len(arrays.class_groups) - 1)
+    edges = _repair(arrays, stays, (groups > 0) | (leaves.sizes > 0), most)
+    class_groups, group_test = starts_of(groups), arrays.group_test[stays]
+    decided = compiled.decided[~np.isin(compiled.decided >> 1, slots)]
+    return msgspec.structs.replace(
+        compiled,
+        arrays=arrays._replace(
+            group_test=group_test,
+            group_high=arrays.group_high[stays],
+            group_low=arrays.group_low[stays],
+            group_unit=np.where(members.sizes == 1, only, np.uint32(NO_UNIT))[stays],
+            class_groups=class_groups,
+            class_leaves=leaves.starts,
+            leaves=leaves.items,
+            class_edges=edges.starts,
+            edges=edges.items,
+            thing_gates=gates.starts,
+            gates=gates.items,
+            thing_outputs=outputs.starts,
+            outputs=outputs.items,
+            **queue_roots(group_test[: class_groups[1]], len(arrays.test_column)),
+        ),
+        members=Members(starts_of(members.sizes[stays]), members.items),
+        decided=decided,
+    )
+
+
+class _Lists(NamedTuple):
+    """Many lists: list i has items[starts[i] : starts[i + 1]]."""
+
+    starts: Array
+    items: Array
+
+    @property
+    def sizes(self) -> Array:
+        return np.diff(self.starts.astype(np.int64))
+
+    def keep(self, kept: Array) -> _Lists:
+        """Only the items that are marked."""
+        before = np.concatenate([[0], np.cumsum(kept)])
+        return _Lists(before[self.starts].astype(np.uint32), self.items[kept])
+
+
+def _needed_things(arrays: DiagramArrays, outputs: _Lists) -> Array:
+    """Whether a filter depends on a thing: it is the thing, or has it as a part."""
+    is_needed = outputs.sizes > 0
+    gates = _Lists(arrays.thing_gates, arrays.gates)
+    part = np.repeat(np.arange(len(is_needed)), gates.sizes)
+    before = -1
+    while before != (before := int(is_needed.sum())):  # a gate may be a part of a gate
+        is_needed[part[is_needed[gates.items]]] = True
+    return is_needed
+
+
+def _repair(arrays: DiagramArrays, stays: Array, is_alive: Array, most: int) -> _Lists:
+    """The edges of all classes, with new numbers of groups; `stays` is by group, and `is_alive` by
+    class."""
+    starts, packed = arrays.class_edges.tolist(), arrays.edges.tolist()
+    old = [packed[first:last] for first, last in pairwise(starts)]
+
+    def target(edge: int) -> int:
+        """The class that is reached when the outcome of a group is known."""
+        return int((arrays.group_high if edge & 1 else arrays.group_low)[edge >> 1])
+
+    def bridge(owner: int) -> list[int]:
+        """The edges of a class, with those that groups which go led on to."""
+        found: dict[int, None] = {}
+        passed: set[int] = set()
+        stack = old[owner][::-1]
+        while stack:
+            edge = stack.pop()
+            if stays[edge >> 1]:
+                if target(edge) != owner:
+                    found[edge] = None
+            elif edge not in passed:
+                passed.add(edge)
+                stack += old[target(edge)][::-1]
+        return sorted(found, key=lambda edge: int(arrays.group_test[edge >> 1]))
+
+    lost = np.repeat(np.arange(len(old)), np.diff(starts))[~stays[arrays.edges >> 1]]
+    changed = {owner: bridge(owner) for owner in np.unique(lost).tolist()}
+    new = [changed.get(owner, own) for owner, own in enumerate(old)]
+    for owner, own in changed.items():
+        further = {edge for one in own for edge in new[target(one)]}
+        old[owner] = [edge for edge in own if edge not in further][:most]
+    number = np.cumsum(stays) - 1
+    alive = (own if is_alive[owner] else [] for owner, own in enumerate(old))
+    return _Lists(*pack_lists([2 * int(number[e >> 1]) + (e & 1) for e in own] for own in alive))

@@ -1,0 +1,88 @@
+"""Kernels that decide things: units, the gates that they are parts of, and filters.
+
+thing_state    the stamp of the event, and how many parts of a thing are open; 0: it is decided
+results        the slots of filters with their results, in the order of decisions
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.matching.diagrams.diagram_arrays import DiagramArrays
+from tidings.matching.diagrams.evaluation import RESULTS, STAMP, Counts, Work
+from tidings.matching.jit.compiling import kernel
+from tidings.matching.jit.pointer_table import views_of
+from tidings.matching.rank_space.event_coder import IntegerCodes
+
+TESTS, STEPS, INFERRED, SKIPPED, TOUCHED, COUNTED, EVENTS = range(7)
+TABLE = (DiagramArrays, Work, Counts, IntegerCodes)
+views = views_of(*TABLE)
+
+
+@kernel
+def is_needed(table, unit):  # type: ignore[no-untyped-def]
+    """Whether some filter still depends on a unit."""
+    arrays, work, _, _ = views(table)
+    if arrays.thing_outputs[unit] != arrays.thing_outputs[unit + 1]:
+        return True
+    decided = work.now[STAMP] << 32
+    for at in range(np.int64(arrays.thing_gates[unit]), np.int64(arrays.thing_gates[unit + 1])):
+        if work.thing_state[arrays.gates[at]] != decided:
+            return True
+    return False
+
+
+@kernel
+def decide_unit(table, first):  # type: ignore[no-untyped-def]
+    """Decide a unit (`first` is twice its number, plus its result), and the gates that this
+    decides; append the results of filters to `results`."""
+    arrays, work, counts, _ = views(table)
+    decided = work.now[STAMP] << 32  # the state of things that are decided: no open parts
+    size = 1
+    work.decided[0] = first
+    touched, counted = 0, 0
+    while size > 0:
+        size -= 1
+        thing, value = np.int64(work.decided[size]) >> 1, np.int64(work.decided[size]) & 1
+        if work.thing_state[thing] == decided:
+            continue
+        work.thing_state[thing] = decided
+        place = work.now[RESULTS]
+        last = np.int64(arrays.thing_outputs[thing + 1])
+        for at in range(np.int64(arrays.thing_outputs[thing]), last):
+            work.results[place] = 2 * arrays.outputs[at] + value
+            place += 1
+        if arrays.gate_parts[thing] >> 1 == 1:  # a unit; filters of gates were touched before
+            touched += place - work.now[RESULTS]
+        work.now[RESULTS] = place
+        last = np.int64(arrays.thing_gates[thing + 1])
+        for at in range(np.int64(arrays.thing_gates[thing]), last):
+            gate = np.int64(arrays.gates[at])
+            state = work.thing_state[gate]
+            if state == decided:
+                continue
+            parts = np.int64(arrays.gate_parts[gate])
+            counted += 1
+            if state < decided:
+                state = decided + (parts >> 1)
+                touched += 1
+            state -= 1
+            if value == parts & 1 or state == decided:
+                work.decided[size] = 2 * gate + value
+                size += 1
+                state = decided + 1  # still open, until it is taken from the stack
+            work.thing_state[gate] = state
+    counts.counts[TOUCHED] += touched
+    counts.counts[COUNTED] += counted
+
+
+@kernel
+def take_matches(work, dead, found, count):  # type: ignore[no-untyped-def]
+    """Append the slots of filters that match and are not dead to `found`, which has `count` of them
+    already; return how many there are then."""
+    for at in range(work.now[RESULTS]):
+        slot = np.int64(work.results[at]) >> 1
+        if work.results[at] & 1 and not dead[slot]:
+            found[count] = slot
+            count += 1
+    return count

@@ -186,11 +186,16 @@ def test_killed_processes_ask_again(tmp_path: Path, seed: int) -> None:
             )
             for name, known in heard.items()
         }  # fmt: skip
-        time.sleep(1.0 + chance.random() / 2)
+        began = {
+            name: [process.stdout.readline().strip() for _ in range(chance.randint(2, 6))]
+            for name, process in running.items()
+            if process.stdout is not None
+        }
+        time.sleep(chance.random() / 50)
         for name, process in running.items():
             process.kill()
             told, _ = process.communicate()
-            for line in told.splitlines():
+            for line in [*began[name], *told.splitlines()]:
                 if len(line.split()) == 3 and line[-1:].isdigit():
                     batch, first, second = map(int, line.split())
                     heard[name][batch] = first, second

@@ -112,8 +112,8 @@ def test_owners_that_can_not_be_asked(tmp_path: Path, monkeypatch: pytest.Monkey
     for sent, said in (
         (s.Greeting(0, b"x", "rendezvous point", 17),
          r"^the rendezvous point that owns the folder \(process 17\) uses version 0 of the "
-         "protocol for commands, expected version 1; nothing was changed; use the same release of "
-         "tidings as that process$"),
+         f"protocol for commands, expected version {s.SPEAKS}; nothing was changed; use the same "
+         "release of tidings as that process$"),
         (s.Done(7), "uses another protocol"),
     ):  # fmt: skip
         s.close_listener(tmp_path, listener)

@@ -109,6 +109,17 @@ def test_a_mark_that_is_missing(tmp_path: Path) -> None:
     assert ChangeLog(tmp_path).subscriptions()["new"] == ("c = 1", 10_012)
 
 
+@pytest.mark.parametrize("gone", [1, 3])
+def test_a_mark_and_the_first_files_that_are_missing(tmp_path: Path, gone: int) -> None:
+    """What remains of the log still tells that it did not begin there."""
+    log = filled(tmp_path)
+    for path in (*segments(log)[:gone], tmp_path / "end"):
+        path.unlink()
+    done = ChangeLog(tmp_path).repair()
+    assert done.lost == [(1, 2 * gone)]
+    assert set(log.subscriptions()) == {f"{one}{n}" for n in range(gone, 6) for one in "st"}
+
+
 def test_a_checkpoint_that_was_altered(tmp_path: Path) -> None:
     log = filled(tmp_path)
     log.forget_before(6)

@@ -203,7 +203,9 @@ class FileJournal:
         self._upkeep = Upkeep(self._log, self._segments, self.retention, state.at, size)
         self._lookup = RecordLookup(self._log, self._segments)
         base = state.version
-        walk, replay = self._log.walk(state.at), LossReplay(state, base_is_lost=bool(losses))
+        # without a mark, nothing else tells whether the first segments were dropped or are missing
+        is_suspect = bool(losses) or mark is None
+        walk, replay = self._log.walk(state.at), LossReplay(state, base_is_suspect=is_suspect)
         replay.apply(walk, lambda group: self._segment(group.end.segment).add(
             group.records, group.places
         ))  # fmt: skip

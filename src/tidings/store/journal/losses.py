@@ -22,11 +22,11 @@ UNTOLD = 10_000  # versions to skip if the last acknowledged version is unknown
 class LossReplay:
     """The groups of a walk, applied to a state."""
 
-    def __init__(self, state: JournalState, *, base_is_lost: bool = False) -> None:
-        """`base_is_lost` says that the state before the walk is missing."""
+    def __init__(self, state: JournalState, *, base_is_suspect: bool = False) -> None:
+        """`base_is_suspect` says that the state before the walk is missing, or may be."""
         self.state = state
         self.lost: list[tuple[int, int]] = []
-        self._is_suspect = base_is_lost
+        self._is_suspect = base_is_suspect
 
     def apply(self, walk: Walk, told: Callable[[Group], None] = lambda _: None) -> None:
         """Apply all groups, and pass each of them to `told`."""

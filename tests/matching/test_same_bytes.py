@@ -125,13 +125,13 @@ def test_fields_of_several_types_too(
     matcher.add_many((str(at), parse(t, d)) for at, (d, t, _) in enumerate(drawn))
     with pytest.raises(NotificationError, match="the attribute 'a' has values of the types"):
         matcher.match_batch(events)
-    plain, counts = open_fields._match_rows, list[int]()
+    plain, counts = open_fields.match_rows, list[int]()
 
     def match_rows(view: Any, rows: Any) -> Any:
         counts.append(len(rows))
         return plain(view, rows)
 
-    monkeypatch.setattr(open_fields, "_match_rows", match_rows)
+    monkeypatch.setattr(open_fields, "match_rows", match_rows)
     staging, root = staged(lines, drawn, schema, tmp_path), Root(drawn, schema)
     assert counts == [len(events)]
     for event, line, told in zip(events, lines, staging, strict=True):

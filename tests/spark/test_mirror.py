@@ -14,6 +14,7 @@ from tests.damage import flip_bit
 from tests.spark.channels import ToldChannel
 
 from tidings import parse
+from tidings.channel import Changes
 from tidings.filters import Attributes
 from tidings.model import TidingsError
 from tidings.network import TimedOut
@@ -204,9 +205,8 @@ def test_a_new_life_has_other_numbers(
     assert Mirror(tmp_path / "7", None).nodes(before) == old
 
 
-def test_other_attributes_need_another_start(
-    channel: ToldChannel,
-    tmp_path: Path,
+def test_a_revised_channel_is_followed(
+    channel: ToldChannel, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     channel.renew(attributes={"x": "integer", "place": "string"}, extra="keep")
     channel.add("x > 1")
@@ -214,13 +214,40 @@ def test_other_attributes_need_another_start(
     followed = follow(channel, tmp_path)
     version = followed.latest()
     check(followed, version, channel.living())
+    renewed = channel.add("place = 'Rome'")
     channel.renew(attributes={"x": "double", "place": "string"})
-    with pytest.raises(TidingsError, match="have changed since the pipeline started"):
-        followed.latest()
+    channel.renewed = renewed  # everybody starts over
+    assert followed.latest() == renewed
     again = follow(channel, tmp_path)
-    check(again, version, channel.living())
-    assert again.attributes is not None
-    assert again.attributes.type(("x",)) == "double"
+    for one in (followed, again):
+        check(one, renewed, channel.living())
+        check(one, version, channel.states[version])  # a batch that is repeated
+        assert one.attributes is not None
+        assert one.attributes.type(("x",)) == "double"
+    assert "the channel tidings://there was revised" in caplog.text
+
+
+def test_a_revision_between_two_questions(
+    channel: ToldChannel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The description must be the one of the version, whenever the revision comes."""
+    channel.renew(attributes={"x": "integer"}, extra="keep")
+    channel.add("x > 1")
+    followed = follow(channel, tmp_path)
+    followed.latest()
+    asked = channel.changes
+
+    def revise_first(since: int = 0, life: int = 0) -> Changes:
+        if channel.renewed == 0:
+            channel.renewed = channel.add("x > 1.5")
+            channel.renew(attributes={"x": "double"})
+        return asked(since, life)
+
+    monkeypatch.setattr(channel, "changes", revise_first)
+    version = followed.latest()
+    assert version == channel.version
+    assert followed.description == channel.description
+    check(followed, version, channel.living())
 
 
 def test_filters_that_are_refused_are_left_out(

@@ -130,6 +130,14 @@ def test_subjects() -> None:
     assert (one.subject, one.attributes) == ("", {"subject": 5})
 
 
+def test_undeclared_subjects() -> None:
+    texts = ['{"subject": "a"}', None, '{"subject": 5}', '{"x": "subject"}']
+    batch = pa.record_batch({"extra": pa.array(texts, pa.string())})
+    told = [deliver(one) for one in encode_bodies(batch, "extra", None, 5).to_pylist()]
+    assert [one.subject for one in told] == ["a", "", "", ""]
+    assert [one.attributes for one in told] == [json.loads(one or "{}") for one in texts]
+
+
 def test_numbers_that_json_does_not_have() -> None:
     rows: list[dict[str, Any]] = [
         {"ratio": 1.5, "subject": "a"},

@@ -50,7 +50,7 @@ class Process:
     ) -> None:
         self.name = name
         self._errors = folder / f"{name}.errors"
-        path = os.pathsep.join([str(HOME / "src"), str(HOME)])
+        path = os.pathsep.join([str(HOME / "src"), str(HOME), os.environ.get("PYTHONPATH", "")])
         with self._errors.open("ab") as errors:
             self.process = Forked(
                 [*within, sys.executable, *command],

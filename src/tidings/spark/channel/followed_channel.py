@@ -6,9 +6,10 @@
 The pipeline asks the owner for changes whenever a batch begins. So the batch uses every interest
 that was acknowledged before the request. If the owner does not answer, the batch waits.
 
-The columns of the pipeline are the attributes that the channel declares. The columns are fixed
-while the pipeline runs. If the channel declares other attributes, the pipeline ends; its next start
-uses the new columns.
+The columns of the pipeline are the attributes that the channel declares. If the channel is revised,
+with another ontology or other attributes, the next batch uses the revised declaration: nodes are
+read with it, and the mirror compiles them again. A batch that is repeated has its old version, but
+the new declaration.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from tidings.channel import Description
+from tidings.channel import Changes, Description
 from tidings.filters import Attributes
 from tidings.model import Extra, TidingsError, need_extra
 from tidings.network import TimedOut
@@ -27,6 +28,7 @@ from tidings.snapshots import View
 from tidings.spark.channel.mirror import Mirror, Unknown
 from tidings.spark.channel.owner import ChannelOwner
 from tidings.spark.loading.restated import log_set_aside
+from tidings.spark.outbox.batches.kind_rows import ChannelKind, kind_of
 from tidings.spark.outbox.sealed_files import read_sealed, write_sealed
 from tidings.spark.tagging.worker import Pinned, view_of
 
@@ -46,7 +48,9 @@ class FollowedChannel:
         self.name = f"the channel {owner.address}"
         self._folder = folder
         self._rebuild_after = rebuild_after
+        self._is_revised = False  # must set-aside nodes be listed again?
         self.description = self._describe()
+        self._need_kind()
         self._mirror = self._open(self.description.life)
         if self._mirror.version is None:
             self._follow()
@@ -70,22 +74,34 @@ class FollowedChannel:
 
     def latest(self) -> int:
         """The latest version of the owner; the mirror has it when this returns. `latest` waits for
-        the owner, and raises TidingsError if the declared attributes changed since the start."""
-        now = self.owner.describe()
-        if _declared_in(now) != _declared_in(self.description):
-            raise TidingsError(
-                f"the attributes that {self.name} declares have changed since the pipeline "
-                "started; start the pipeline again to use them"
-            )
-        if now.life != self.life:
+        the owner. `description` is then the one of this version."""
+        seen = -1
+        while True:
+            self._take(self.owner.describe())
+            told = self._follow()
+            if not told.whole or told.version == seen:
+                return told.version
+            # Everybody starts over after a revision, so the description may be an older one. The
+            # next question also acknowledges the new version.
+            seen = told.version
+
+    def _take(self, now: Description) -> None:
+        """Use another description from now on."""
+        before = self.description
+        if now == before:
+            return
+        if now.life != before.life:
             _log.warning(
                 "the channel %s began a new life: its journal was lost or replaced, and its nodes "
                 "are numbered anew", self.owner.address,
             )  # fmt: skip
-            self._mirror.close()
-            self._keep(now)
-            self._mirror = self._open(now.life)
-        return self._follow()
+        self._mirror.close()
+        self._keep(now)
+        self._need_kind()
+        self._mirror = self._open(now.life)
+        if _declared_in(now) != _declared_in(before):
+            _log.warning("the channel %s was revised", self.owner.address)
+            self._is_revised = True
 
     def pin(self, version: int) -> Pinned:
         """A version to send to tasks. The owner is asked for a version that the mirror has lost."""
@@ -107,7 +123,7 @@ class FollowedChannel:
         self._mirror.close()
         self.owner.close()
 
-    def _follow(self) -> int:
+    def _follow(self) -> Changes:
         known = self._mirror.version
         told = self.owner.changes(known or 0, 0 if known is None else self.life)
         if told.life != self.life:
@@ -120,7 +136,10 @@ class FollowedChannel:
                 f"version {known} before; check that it has its latest journal"
             )
         self._mirror.put(told)
-        return told.version
+        if self._is_revised:
+            log_set_aside(self._mirror.list_set_aside())
+            self._is_revised = False
+        return told
 
     def _describe(self) -> Description:
         """The owner's current description; if the owner does not answer, its last description."""
@@ -135,6 +154,17 @@ class FollowedChannel:
         if now != known:
             self._keep(now)
         return now
+
+    @property
+    def kind_told(self) -> ChannelKind | None:
+        return kind_told(self.description)
+
+    def _need_kind(self) -> None:
+        """Raise EnvironmentProblem if this process does not have the class that the channel
+        uses; workers check this too."""
+        told = kind_told(self.description)
+        if told is not None:
+            kind_of(told)
 
     def _keep(self, now: Description) -> None:
         self.description = now
@@ -159,11 +189,6 @@ def open_mirror(folder: Path) -> Mirror | None:
 def attributes_of(said: Description) -> Attributes | None:
     """The attributes that a channel declares."""
     definition = KindDefinition.decode(said.preprocessor)
-    if definition.kind == "application":
-        raise TidingsError(
-            f"the channel {said.name!r} has the preprocessor '{definition.entry_point}', a class "
-            "that reads each notification; pipelines can't use it"
-        )
     if definition.predicates:
         raise TidingsError(
             f"the channel {said.name!r} lets filters call predicates, which run beside its "
@@ -174,6 +199,20 @@ def attributes_of(said: Description) -> Attributes | None:
 
 def _declared_in(said: Description) -> tuple[object, ...]:
     return said.attributes, said.extra, said.preprocessor
+
+
+def kind_told(said: Description) -> ChannelKind | None:
+    """The kind of a channel, for workers; None if its interests are filters."""
+    definition = KindDefinition.decode(said.preprocessor)
+    if definition.kind == "content":
+        return None
+    return ChannelKind(said.attributes, said.extra, said.preprocessor)
+
+
+def is_read_by_class(said: Description) -> bool:
+    """Whether a class of an application reads the rows, so that the declared attributes are not
+    their columns."""
+    return KindDefinition.decode(said.preprocessor).kind == "application"
 
 
 def extra_of(said: Description) -> Extra | None:

@@ -10,7 +10,11 @@ import msgspec
 from tidings.channel import Description
 from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import View
-from tidings.spark.channel.followed_channel import FollowedChannel, extra_of
+from tidings.spark.channel.followed_channel import (
+    FollowedChannel,
+    extra_of,
+    is_read_by_class,
+)
 from tidings.spark.channel.owner import ChannelOwner
 from tidings.spark.outbox.batches.batch_stages import EXTRA, PAYLOAD
 from tidings.spark.pipeline.settings import Settings, declared_problems, is_json
@@ -51,10 +55,13 @@ def declare_columns(settings: Settings, said: Description | None) -> Settings:
     channel."""
     if said is None:
         return settings
-    columns = dict(said.attributes or {})
+    is_read = is_read_by_class(said)
+    columns = {} if is_read else dict(said.attributes or {})
     if "subject" in columns and not has_column(settings, "subject"):
         del columns["subject"]  # a channel always declares this attribute
-    found = msgspec.structs.replace(settings, columns=columns, extra=extra_of(said))
+    found = msgspec.structs.replace(
+        settings, columns=columns, extra="open" if is_read else extra_of(said)
+    )
     for sentence in declared_problems(found):
         channel = settings.subscriptions.channel
         raise TidingsError(f"{sentence} (the channel {channel} declares the columns)")
@@ -69,15 +76,15 @@ def load_checked_view(settings: Settings, schema: StructType, wanted: Subscripti
     """
     view = wanted.view(wanted.version)
     try:
-        check_schema(settings, schema, view)
+        check_schema(settings, schema, view, wanted)
     except AttributesError:
         wanted.compile_latest()
         view = wanted.view(wanted.version)
-        check_schema(settings, schema, view)
+        check_schema(settings, schema, view, wanted)
     return view
 
 
-def check_schema(settings: Settings, schema: StructType, view: View) -> None:
+def check_schema(settings: Settings, schema: StructType, view: View, wanted: Subscriptions) -> None:
     """Refuse a source whose columns don't fit the outbox or the filters."""
     names = schema.fieldNames()
     reserved = (*RESERVED, EXTRA) if keeps_extra(settings) else RESERVED
@@ -89,7 +96,9 @@ def check_schema(settings: Settings, schema: StructType, view: View) -> None:
     if settings.subscriptions.channel is not None:
         # Anybody may subscribe to anything, so a filter that does not fit must not end the
         # pipeline.
-        check_declared_columns(schema, view.matcher.attributes)
+        said = wanted.description
+        if said is None or not is_read_by_class(said):
+            check_declared_columns(schema, view.matcher.attributes)
     else:
         is_open = is_json(settings) and settings.extra_fields == "open"
         check_columns(schema, view, strict=not is_open)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+import msgspec
 import pyarrow as pa
 
 from tidings.files import release_lock
@@ -46,7 +47,7 @@ from tidings.spark.pipeline.settings import (
     is_json,
 )
 from tidings.spark.pipeline.sinks import hand_over_to
-from tidings.spark.pipeline.streams import OpenedSource, open_source
+from tidings.spark.pipeline.streams import OpenedSource, declare_source, open_source
 from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
 from tidings.spark.tagging.column_checks import family_of
 from tidings.spark.tagging.worker import Pinned
@@ -156,6 +157,7 @@ class Pipeline:
             # the time is read first, so that the version includes all changes before that time
             micros = time.time_ns() // 1000
             version, before = self.subscriptions.latest(), self.outbox.read_commit(batch - 1)
+            self._take_declaration()
             life, identity = self.subscriptions.life, self.subscriptions.identity
             if before and before.life == life and version < before.version and not identity:
                 raise TidingsError(
@@ -179,6 +181,20 @@ class Pipeline:
             )
         self._need_rows(batch, known.offsets)
         return known
+
+    def _take_declaration(self) -> None:
+        """Use what the channel declares at present. Columns of JSON are those of the next batch;
+        Spark reads the columns of other files, and can't change them while a stream runs."""
+        declared = declare_columns(self.settings, self.subscriptions.description)
+        if (declared.columns, declared.extra) == (self.settings.columns, self.settings.extra):
+            return
+        if not is_json(declared):
+            raise TidingsError(
+                f"the attributes that {self.subscriptions.name} declares have changed since the "
+                "pipeline started; start the pipeline again to use them"
+            )
+        self.settings, self.source = declared, declare_source(declared, self.source)
+        load_checked_view(declared, self.source.schema, self.subscriptions)
 
     def _need_rows(self, batch: int, offsets: str) -> None:
         now = self._checkpoint.sync_offsets(batch)
@@ -208,7 +224,7 @@ class Pipeline:
             ) from problem
         work = self.outbox.work_folder(pin.batch, attempt)
         try:
-            staged = run_stage(df, stage_of(self.source, pinned, work, self.settings, pin.micros))
+            staged = run_stage(df, self._stage(pinned, work, pin.micros))
             counters = self._known_counters(pin.batch)
             filed = file_rows(
                 df.sparkSession.sparkContext, filing_of(self.settings, pin, work), staged, counters
@@ -237,6 +253,13 @@ class Pipeline:
         self._counters = pin.batch, counters
         self.outbox.keep_counters(pin.batch, counters)
         return done
+
+    def _stage(self, pinned: Pinned, work: Path, began: int) -> Stage:
+        stage = stage_of(self.source, pinned, work, self.settings, began)
+        if stage.channel is None or not isinstance(self.subscriptions, FollowedChannel):
+            return stage
+        told = msgspec.structs.replace(stage.channel, kind=self.subscriptions.kind_told)
+        return msgspec.structs.replace(stage, channel=told)
 
     def _need_files(self, batch: int) -> None:
         """Refuse a batch with missing files, which Spark would read as empty."""

@@ -49,6 +49,12 @@ def open_source(settings: Settings, spark: SparkSession) -> OpenedSource:
     return _open_rate(source, spark)
 
 
+def declare_source(settings: Settings, source: OpenedSource) -> OpenedSource:
+    """A source of JSON whose rows have other columns from now on."""
+    arrow = declared_columns(settings)
+    return msgspec.structs.replace(source, schema=spark_schema(arrow), arrow=arrow)
+
+
 def _open_files(settings: Settings, source: Files, spark: SparkSession) -> OpenedSource:
     path = settings.at(source.path)
     if not path.is_dir():

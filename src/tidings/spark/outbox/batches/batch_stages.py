@@ -33,7 +33,8 @@ from tidings.notifications import (
 )
 from tidings.routing.protocol import unwrap
 from tidings.snapshots import View
-from tidings.spark.outbox.batches.open_fields import match_open
+from tidings.spark.outbox.batches.kind_rows import ChannelKind, read_rows
+from tidings.spark.outbox.batches.open_fields import match_open, match_rows
 from tidings.spark.outbox.batches.row_bodies import encode_bodies
 from tidings.spark.outbox.sealed_files import digest_of
 from tidings.spark.session import send_to_workers
@@ -60,6 +61,7 @@ class ForChannel(msgspec.Struct, frozen=True):
     most_nodes: int = 0  # the most nodes of a row, if rows get bodies
     time: str | None = None  # the column with the time of a row
     began: int = 0  # the time of rows without one, in microseconds since 1970
+    kind: ChannelKind | None = None  # set if interests are not just filters
 
 
 class Stage(msgspec.Struct, frozen=True):
@@ -173,7 +175,9 @@ class _Files:
 def _stage_batch(
     view: View, schema: pa.Schema, stage: Stage, batch: pa.RecordBatch, files: _Files
 ) -> None:
-    decoded = _decode(view, schema, stage, batch)
+    decoded, events = _decode(view, schema, stage, batch), None
+    if stage.channel is not None and stage.channel.kind is not None:
+        decoded, events = read_rows(stage.channel.kind, decoded, EXTRA)
     staged, good = files.staged, decoded.good
     staged.seen += good.num_rows
     staged.extra_rows += decoded.extra_rows
@@ -181,7 +185,10 @@ def _stage_batch(
     tested = good
     if stage.channel is not None and stage.channel.tested is not None:
         tested = good.select(list(stage.channel.tested))
-    found = match_open(view, tested, decoded.extra if stage.extra == "open" else None)
+    if events is None:
+        found = match_open(view, tested, decoded.extra if stage.extra == "open" else None)
+    else:
+        found = match_rows(view, events)
     good = without_marks(good)
     if stage.keeps_extra:
         texts = decoded.extra

@@ -11,7 +11,7 @@ matched one by one. Nulls are marked as in declared columns; see notifications/n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.matching import batch_of, events_of
-from tidings.model import NULL_MARK, NotificationError
+from tidings.model import NULL_MARK, Event, NotificationError
 from tidings.snapshots import View
 
 Array = npt.NDArray[Any]
@@ -42,7 +42,7 @@ def match_open(view: View, good: pa.RecordBatch, extra: Any) -> tuple[Array, Arr
     try:
         more = batch_of(_join_all(good, fields, names), view.matcher.null_paths())
     except NotificationError:  # a field has values of several types
-        return _match_rows(view, _join_all(good, fields, tested))
+        return match_rows(view, _join_all(good, fields, tested))
     replaced = {*names, *(NULL_MARK + name for name in names)}
     kept = good.select([name for name in good.schema.names if name not in replaced])
     joined = dict(zip(kept.schema.names, kept.columns, strict=True))
@@ -50,7 +50,8 @@ def match_open(view: View, good: pa.RecordBatch, extra: Any) -> tuple[Array, Arr
     return view.match_places(pa.RecordBatch.from_arrays([*joined.values()], names=[*joined]))
 
 
-def _match_rows(view: View, events: Fields) -> tuple[Array, Array]:
+def match_rows(view: View, events: Sequence[Event]) -> tuple[Array, Array]:
+    """The result that `View.match_places` gives, for rows that are matched one by one."""
     starts = np.zeros(len(events) + 1, np.int64)
     places: list[int] = []
     for at, event in enumerate(events):

@@ -46,7 +46,7 @@ def encode_bodies(
             [wrap(About(time=at), one) for at, one in zip(times.tolist(), payloads, strict=True)],
             pa.binary(),
         )
-    subjects = _read_subjects(columns)
+    subjects = _read_subjects(rows, extra)
     types = msgspec.msgpack.encode(types_of(columns.schema))
     bodies = pc.binary_join_element_wise(
         *_write_abouts(subjects, times, types), pa.array(payloads, pa.binary()), b""
@@ -66,18 +66,33 @@ def read_times(rows: pa.RecordBatch, time: str | None, began: int) -> Numbers:
     return found
 
 
-def _read_subjects(rows: pa.RecordBatch) -> pa.Array | None:
+def _read_subjects(rows: pa.RecordBatch, extra: str | None) -> pa.Array | None:
     """The subjects as bytes, empty where a row has none or one that is too long; None if no row
-    has a subject."""
-    if SUBJECT not in rows.schema.names:
+    has a subject. If no column is declared, a subject is one of the undeclared fields."""
+    if SUBJECT in rows.schema.names:
+        column = rows.column(SUBJECT)
+    elif extra is not None:
+        column = _read_undeclared(rows.column(extra))
+    else:
         return None
-    column = rows.column(SUBJECT)
     if kinds.is_dictionary(column.type):
         column = column.dictionary_decode()
     if not (kinds.is_string(column.type) or kinds.is_large_string(column.type)):
         return None
     fits = pc.less_equal(pc.utf8_length(column), m.LONGEST_SUBJECT)
     return pc.if_else(fits, column, "").fill_null("").cast(pa.binary())
+
+
+def _read_undeclared(texts: pa.Array) -> pa.Array:
+    """The subjects among undeclared fields, which are JSON."""
+    likely = pc.match_substring(texts, SUBJECT).fill_null(False)
+    if not pc.any(likely).as_py():
+        return pa.nulls(len(texts), pa.string())
+    found = [
+        msgspec.json.decode(text).get(SUBJECT) if is_likely else None
+        for text, is_likely in zip(texts.to_pylist(), likely.to_pylist(), strict=True)
+    ]
+    return pa.array([one if isinstance(one, str) else None for one in found], pa.string())
 
 
 def _write_abouts(subjects: pa.Array | None, times: Numbers, types: bytes) -> list[pa.Array]:
@@ -148,7 +163,7 @@ def _with_values(
     from tidings.network import Refusal, encode_attributes  # most workers never need it
 
     found = bodies.to_pylist()
-    subjects = _read_subjects(rows)
+    subjects = _read_subjects(rows, extra)
     for at, row in zip(odd.tolist(), rows.take(pa.array(odd)).to_pylist(maps_as_pydicts="strict"),
                        strict=True):  # fmt: skip
         more = None if extra is None else row.pop(extra)

@@ -9,6 +9,7 @@ from collections.abc import Hashable
 from typing import Any
 
 import pytest
+from tests.relations.drawing import draw_terms
 from tests.repeats import runs
 
 from tidings.filters import Filter, parse
@@ -28,7 +29,7 @@ from tidings.relations import (
     load_relations,
 )
 from tidings.relations.clusters import relate
-from tidings.relations.merit import best_nodes, choose_hops, score_hops
+from tidings.relations.merit import Postings, best_nodes, choose_hops, score_hops
 
 READING = Reading(place="city", coordinates=("lat", "lon"), time="day", tag="topic", person="who")
 CITIES = ["Chicago", "Evanston", "Milwaukee", "Illinois", "Boston", "Paris", "atlantis"]
@@ -165,7 +166,7 @@ def test_random_traffic_against_a_list(run: int, seed: int, semantic: SemanticSt
         elif step < 0.4:
             repository.work(rng.choice([1, 5, 1000]))
         elif step < 0.43:
-            repository.store.age(now)
+            repository.age(now)
         elif step < 0.45:
             repository.store.elements.tidy()
         else:
@@ -251,6 +252,78 @@ def test_only_the_best_nodes_of_a_hop_count(semantic: SemanticStore) -> None:
     hits = store.find([Term("tag", "rose"), Term("person", "p7")])
     assert score_hops(hits, 10) == {"B": 11.0, "C": 1.0}
     assert [hit.merit for hit in best_nodes(hits, 3)] == [2.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("run", runs(3, 40))
+def test_merits_in_arrays_against_merits_of_hits(
+    run: int, seed: int, semantic: SemanticStore
+) -> None:
+    rng = random.Random(f"{seed} {run}")
+    weights = Weights(best=rng.choice([1, 3, 10]), links=rng.choice([1, 2]))
+    store = ClusterStore(semantic, weights, StoreSettings(most=rng.choice([10, 500])))
+    dropped: list[Term] = []
+    postings = Postings(store, dropped.append)
+    asked = [draw_terms(rng, semantic) for _ in range(12)]
+    for now in range(200):
+        step = rng.random()
+        if step < 0.35:
+            ids = rng.sample(range(60), rng.randint(1, 3))
+            store.learn(draw_terms(rng, semantic), rng.randrange(20), ids, now)
+        elif step < 0.45:
+            store.cancel(rng.randrange(60))
+        elif step < 0.5:
+            store.elements.tidy()
+        else:
+            terms = rng.choice(asked) if rng.random() < 0.7 else draw_terms(rng, semantic)
+            terms = list(dict.fromkeys(terms))
+            want = score_hops(store.find(terms), weights.best)
+            assert postings.score(terms) == pytest.approx(want)
+            same = {node for term in terms for node in postings.of(term).same}
+            assert same == {node for node in store if set(node.terms) & set(terms)}
+    assert dropped
+    postings.forget()
+    assert not postings._looking
+
+
+def test_plans_are_kept_until_they_change(semantic: SemanticStore) -> None:
+    repository = Repository(semantic, Reading(tag="topic"))
+    repository.subscribe(1, "topic = 'rose'", "B")
+    repository.subscribe(2, "topic = 'delay'", "B")
+
+    def plan(topic: str) -> Any:
+        repository.propose({"topic": topic}, 0)
+        return repository.plans.by_values[topic,]
+
+    for topic in ("rose", "delay"):
+        repository.route({"topic": topic}, 0)
+    repository.work()
+    rose, delay, lily = plan("rose"), plan("delay"), plan("lily")
+    assert rose.frames == (Frame("B", (1,), True, 1.0),)
+    assert lily.frames == ()
+    repository.subscribe(3, "topic = 'rose'", "C")  # an answer that is held has changed
+    assert plan("rose") is not rose
+    assert plan("delay") is delay
+    repository.subscribe(4, "topic = 'flower'", "C")
+    repository.route({"topic": "flower"}, 1)
+    repository.work()  # a new element, above rose and lily
+    assert {frame.hop for frame in plan("lily").frames} == {"C"}
+    assert plan("delay") is delay
+    repository.cancel(2)
+    assert plan("delay").frames == ()
+    repository.set_limit(Limit(9.0))
+    assert plan("lily").frames == ()
+
+
+def test_long_values_are_not_remembered(semantic: SemanticStore) -> None:
+    repository = Repository(semantic, Reading(tag="topic", person="who"))
+    repository.subscribe(1, f"topic = '{'x' * 500}'", "B")
+    for now in range(3):
+        frames = repository.route({"topic": "x" * 500, "who": ["a", "b"]}, now)
+        assert [id_ for frame in frames for id_ in frame.ids] == [1]
+        repository.work()
+    assert not repository.plans.by_values
+    [node] = repository.store
+    assert node.uses == 3
 
 
 def test_limits() -> None:

@@ -15,7 +15,7 @@ group is not searched. Near or broader values prove nothing, and skip nothing.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 
 from tidings.filters import Attributes, Filter, parse
 from tidings.filters.canonical import Form, is_plain_term, reads
@@ -55,9 +55,19 @@ class ExactTable:
         """How often subscriptions were added or cancelled."""
         self._groups: dict[Hashable, Group] = {}
         self._hops: dict[Hashable, Hashable] = {}
+        self._counts: dict[Hashable, int] = {}  # where it is not 1
         self._matchers: dict[Group, Matcher] = {}
         self._answers: dict[Group, dict[Values, dict[Hashable, None]]] = {}
         self._answered: dict[Hashable, set[Values]] = {}  # id -> the values it is an answer to
+        self._watchers: list[Callable[[Group, Values], None]] = []
+
+    def watch(self, told: Callable[[Group, Values], None]) -> None:
+        """Call a function when an answer comes, goes or changes."""
+        self._watchers.append(told)
+
+    def _tell(self, group: Group, values: Values) -> None:
+        for told in self._watchers:
+            told(group, values)
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -65,13 +75,15 @@ class ExactTable:
     def __contains__(self, id_: Hashable) -> bool:
         return id_ in self._groups
 
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return len(self._matchers)
+
     def hop(self, id_: Hashable) -> Hashable:
         return self._hops[id_]
 
     # -- subscriptions -------------------------------------------------------------------------
-
-    def add(self, id_: Hashable, filter_: Filter | str, hop: Hashable) -> None:
-        self.add_many([(id_, filter_, hop)])
 
     def add_many(self, given: Iterable[tuple[Hashable, Filter | str, Hashable]]) -> None:
         """Add subscriptions; none of them if one is refused."""
@@ -99,9 +111,21 @@ class ExactTable:
         self.changes += 1
         group = self._groups.pop(id_)
         del self._hops[id_]
+        self._counts.pop(id_, None)
         self._matchers[group].remove(id_)
         for values in self._answered.pop(id_, ()):
             del self._answers[group][values][id_]
+            self._tell(group, values)
+
+    def recount(self, id_: Hashable, count: int) -> None:
+        """Say how many subscriptions an id stands for."""
+        if id_ in self._groups:
+            self._counts[id_] = count
+
+    def count(self, ids: Iterable[Hashable]) -> int:
+        """How many subscriptions ids stand for."""
+        counts = self._counts
+        return sum(counts.get(one, 1) for one in ids)
 
     def merge(self) -> None:
         """Compile all filters now."""
@@ -124,12 +148,16 @@ class ExactTable:
                 found[group] = list(answers[values])
         return found
 
+    def decisive(self, event: Event) -> Iterator[tuple[Group, Values]]:
+        """The groups whose answers to the event can be held, with its values."""
+        for group in self._matchers:
+            values = None if group is None else self._values(group, event)
+            if values is not None:
+                yield group, values
+
     def lacks_answers(self, event: Event, answered: Found) -> bool:
         """Whether an answer to the event could be held, and is not."""
-        return any(
-            group is not None and group not in answered and self._values(group, event) is not None
-            for group in self._matchers
-        )
+        return any(group not in answered for group, _ in self.decisive(event))
 
     def search(self, event: Event, skip: Iterable[Group] = ()) -> Found:
         """The ids that match, of all groups but those to skip."""
@@ -153,6 +181,7 @@ class ExactTable:
                 answers[values] = dict.fromkeys(ids)
                 for id_ in ids:
                     self._answered.setdefault(id_, set()).add(values)
+                self._tell(group, values)
             held.append((group, values))
         return held
 
@@ -164,6 +193,7 @@ class ExactTable:
                 del self._answered[id_]
         if not self._answers[group]:
             del self._answers[group]
+        self._tell(group, values)
 
     def held_answers(self) -> int:
         return sum(map(len, self._answers.values()))
@@ -189,6 +219,7 @@ class ExactTable:
             if self._holds(form, event):
                 answers[values][id_] = None
                 self._answered.setdefault(id_, set()).add(values)
+                self._tell(group, values)
 
     def _holds(self, form: Form, event: Event) -> bool:
         return form.holds(event if self._attributes is None else self._attributes.read(event))

@@ -83,14 +83,23 @@ class Model:
     """Subscriptions in a list."""
 
     def __init__(self) -> None:
-        self.held: dict[Hashable, tuple[Filter, Hashable, float | None]] = {}
+        self.held: dict[Hashable, tuple[Filter, set[Hashable], float | None]] = {}
 
     def exact(self, event: dict[str, Any]) -> dict[Hashable, set[Hashable]]:
         found: dict[Hashable, set[Hashable]] = {}
-        for id_, (filter_, hop, _) in self.held.items():
-            if filter_.matches(event):
+        for id_, (filter_, hops, _) in self.held.items():
+            for hop in hops if filter_.matches(event) else ():
                 found.setdefault(hop, set()).add(id_)
         return found
+
+    def draw_counts(self, rng: random.Random, repository: Repository) -> None:
+        """A hop needs an id, or no longer needs it."""
+        plain = [id_ for id_, (_, _, least) in self.held.items() if least is None]
+        if plain:
+            id_, hop, count = rng.choice(plain), rng.choice(HOPS), rng.choice([0, 1, 5])
+            repository.set_count(id_, hop, count)
+            hops = self.held[id_][1]
+            (hops.add if count else hops.discard)(hop)
 
     def related(
         self, semantic: SemanticStore, weights: Weights, event: dict[str, Any], terms: list[Term]
@@ -158,11 +167,13 @@ def test_random_traffic_against_a_list(run: int, seed: int, semantic: SemanticSt
                 assert "expected a test that names values of a context" in str(problem)  # noqa: PT017
                 least = None
                 repository.subscribe(now, filter_, hop)
-            model.held[now] = filter_, hop, least
+            model.held[now] = filter_, {hop}, least
         elif step < 0.3 and model.held:
             gone = rng.choice(sorted(model.held, key=repr))
             del model.held[gone]
             repository.cancel(gone)
+        elif step < 0.33:
+            model.draw_counts(rng, repository)
         elif step < 0.4:
             repository.work(rng.choice([1, 5, 1000]))
         elif step < 0.43:
@@ -230,7 +241,9 @@ def test_subscriptions_change_between_the_two_steps(
         if rng.random() < 0.5:
             filter_, hop = parse(draw_filter(rng)), rng.choice(HOPS)
             repository.subscribe(now, filter_, hop)
-            model.held[now] = filter_, hop, None
+            model.held[now] = filter_, {hop}, None
+        if rng.random() < 0.2:
+            model.draw_counts(rng, repository)
         later = [(frame.hop, id_) for frame in repository.complete(proposal, now)
                  for id_ in frame.ids]  # fmt: skip
         want = {(hop, id_) for hop, ids in model.exact(event).items() for id_ in ids}
@@ -481,6 +494,28 @@ def test_the_dictionary_is_asked_once_about_what_is_near_nothing() -> None:
         repository.work()
     assert asked == ["dahlia", "thing"]
     assert {hit.node.hop for hit in repository.best({"topic": "flower"}, 5)} == {"B", "D"}
+
+
+def test_nodes_have_counts_at_hops(semantic: SemanticStore) -> None:
+    repository = Repository(semantic, READING, settings=StoreSettings(least=10))
+    repository.subscribe("node", "topic = 'rose'", "B")
+    repository.set_count("node", "B", 9)
+    repository.set_count("node", "C", 10)
+    for now in range(2):
+        frames = repository.route({"topic": "rose"}, now)
+        assert {frame.hop: frame.ids for frame in frames} == {"B": ("node",), "C": ("node",)}
+        repository.work()
+    assert [node.hop for node in repository.store] == ["C"]  # at B, too few subscribe
+    repository.set_count("node", "C", 0)
+    assert len(repository.store) == 0
+    assert [frame.hop for frame in repository.route({"topic": "rose"}, 2)] == ["B"]
+    with pytest.raises(TidingsError, match=r"found -1 subscriptions, expected at least 0"):
+        repository.set_count("node", "B", -1)
+    with pytest.raises(TidingsError, match=r"found the id 'none', expected one that"):
+        repository.set_count("none", "B", 1)
+    repository.subscribe("me", "topic = 'rose'", "B", related=0.5)
+    with pytest.raises(TidingsError, match=r"found another hop of 'me', expected one"):
+        repository.set_count("me", "C", 1)
 
 
 def test_work_is_done_later_and_in_pieces(semantic: SemanticStore) -> None:

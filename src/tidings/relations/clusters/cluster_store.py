@@ -134,9 +134,14 @@ class ClusterStore:
             node.uses += times
             node.last = max(node.last, now)
 
-    def cancel(self, id_: Hashable) -> None:
-        """Remove a subscription, and the nodes that were there for it alone."""
-        for node in list(self._by_id.pop(id_, {}).values()):
+    def cancel(self, id_: Hashable, *hops: Hashable) -> None:
+        """Remove a subscription, perhaps only at some hops, and the nodes that were there for it
+        alone."""
+        holders = self._by_id.pop(id_, {})
+        stay = {at: node for at, node in holders.items() if hops and node.hop not in hops}
+        if stay:
+            self._by_id[id_] = stay
+        for node in [node for at, node in holders.items() if at not in stay]:
             node.ids.discard(id_)
             if not node.ids:
                 self.forget(node)

@@ -120,9 +120,19 @@ class Repository:
         if self.exact.groups > groups:
             self.plans.drop_all()
 
-    def recount(self, id_: Hashable, count: int) -> None:
-        """Say that an id stands for so many subscriptions, as a node of a rendezvous point does."""
-        self.exact.recount(id_, count)
+    def set_count(self, id_: Hashable, hop: Hashable, count: int) -> None:
+        """Say that an id stands for so many subscriptions at a hop, as a node of a rendezvous point
+        does. With 0, the hop no longer needs it; the id itself stays until it is cancelled."""
+        if id_ not in self.exact:
+            raise TidingsError(f"found the id {id_!r}, expected one that is subscribed")
+        if count < 0:
+            raise TidingsError(f"found {count} subscriptions, expected at least 0")
+        if self.related.wants(id_) and (not count or set(self.exact.hops(id_)) != {hop}):
+            raise TidingsError(f"found another hop of {id_!r}, expected one, because it wants "
+                               "related messages")  # fmt: skip
+        self.exact.set_count(id_, hop, count)
+        if not count:
+            self.store.cancel(id_, hop)
 
     def cancel(self, id_: Hashable) -> None:
         """Remove a subscription, and what was learnt for it alone."""
@@ -157,7 +167,7 @@ class Repository:
         terms = self.reader.terms(event)
         served = choose_hops(self.postings.score(terms), self.limit)
         answered = self.exact.answered(event)
-        ids = self._by_hop(answered.ids())
+        ids = self.exact.by_hop(answered.ids())
         frames = tuple(
             Frame(hop, tuple(ids.get(hop, ())), True, merit) for hop, merit in served.items()
         )
@@ -178,7 +188,7 @@ class Repository:
         if proposal.changes != self.exact.changes:
             plan = self._plan(event)
         found = self.exact.search(event, plan.answered)
-        hops = self._by_hop(found.ids())
+        hops = self.exact.by_hop(found.ids())
         related: dict[Hashable, list[RelatedMatch]] = {}
         if self.related:
             exact = (*plan.answered.ids(), *found.ids())
@@ -237,10 +247,10 @@ class Repository:
         if self._dictionary is not None and self._ask_about(event):
             terms = self.reader.terms(event)
         nodes: list[ForwardedNode] = []
-        for hop, ids in self._by_hop(found.ids()).items():
+        for hop, ids in self.exact.by_hop(found.ids()).items():
             node = self.store.node(terms, hop)
             if node is None:
-                count = self.exact.count(ids)
+                count = self.exact.count(ids, hop)
                 node = self.store.learn(terms, hop, ids, sent.now, count)
             if node is not None:
                 nodes.append(node)
@@ -297,9 +307,3 @@ class Repository:
             self.postings.forget()
             self.plans.drop_all()
         return grown
-
-    def _by_hop(self, ids: Iterable[Hashable]) -> dict[Hashable, list[Hashable]]:
-        found: dict[Hashable, list[Hashable]] = {}
-        for id_ in ids:
-            found.setdefault(self.exact.hop(id_), []).append(id_)
-        return found

@@ -17,7 +17,7 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -122,10 +122,10 @@ def bench_relations(
     least = _least(filters, wanted, counts, most)
     settings = StoreSettings(least=least, most=most)
     repository = Repository(semantic, Reading(tag="topic"), settings=settings)
-    pairs = enumerate(wanted)
-    repository.subscribe_many((id_, parsed[node], f"hop {hop}") for id_, (node, hop) in pairs)
-    for id_, count in enumerate(counts):
-        repository.recount(id_, count)
+    first = dict(reversed(wanted))  # one hop of each node
+    repository.subscribe_many((node, parsed[node], f"hop {hop}") for node, hop in first.items())
+    for (node, hop), count in zip(wanted, counts, strict=True):
+        repository.set_count(node, f"hop {hop}", count)
     repository.exact.merge()
     note(f"learning from {learn:,} messages")
     for now, event in enumerate(draw_messages(rng, learn, topics)):
@@ -135,15 +135,18 @@ def bench_relations(
     repository.work()
     events = draw_messages(rng, messages, topics)
     note("checking")
-    needed = _needed_hops(matcher, wanted, events)
-    _check(matcher, repository, wanted, events[:CHECKED], learn)
+    hops_of: dict[Hashable, set[Hashable]] = {}
+    for node, hop in wanted:
+        hops_of.setdefault(node, set()).add(f"hop {hop}")
+    needed = [set().union(*map(hops_of.__getitem__, matcher.match(event))) for event in events]
+    _check(matcher, repository, hops_of, events[:CHECKED], learn)
     note("measuring")
-    right = [at for at, hops_ in enumerate(needed) if hops_]
+    right = [at for at, some in enumerate(needed) if some]
     planned = sum((event["topic"],) in repository.plans.by_values for event in events)
     early = [{frame.hop for frame in repository.propose(event, learn).frames} for event in events]
     full = [at for at in right if needed[at] <= early[at]]
     decided = sum(bool(repository.exact.answered(events[at]).ids()) for at in right)
-    some = sum(bool(needed[at] & early[at]) for at in right)
+    partly = sum(bool(needed[at] & early[at]) for at in right)
     times = _measure(matcher, repository, events, [events[at] for at in full], repeats, learn)
     limits = _try_limits(repository, events, needed, learn)
     note("related subscriptions")
@@ -155,7 +158,7 @@ def bench_relations(
         store_elements=len(repository.store.elements),
         store_share=len(repository.store) / len(filters),
         answers=repository.exact.held_answers(), served=len(full) / max(1, len(right)),
-        served_some=some / max(1, len(right)), decided=decided / max(1, len(right)),
+        served_some=partly / max(1, len(right)), decided=decided / max(1, len(right)),
         planned=planned / len(events),
         speedup=times["match_micros"] / times["propose_micros"], limits=limits, related=found,
         **times,
@@ -215,29 +218,19 @@ def draw_topic_tree(topics: int) -> SemanticStore:
 # -- measurements --------------------------------------------------------------------------------
 
 
-def _needed_hops(
-    matcher: Matcher, wanted: Sequence[tuple[int, int]], events: Iterable[Event]
-) -> list[set[Hashable]]:
-    """The hops that need each message, from the matcher of nodes."""
-    hops: dict[int, set[Hashable]] = {}
-    for node, hop in wanted:
-        hops.setdefault(node, set()).add(f"hop {hop}")
-    return [set().union(*(hops[int(str(one))] for one in matcher.match(event))) for event in events]
-
-
 def _check(
     matcher: Matcher,
     repository: Repository,
-    wanted: Sequence[tuple[int, int]],
+    hops: Mapping[Hashable, set[Hashable]],
     events: Sequence[Event],
     now: float,
 ) -> None:
-    """Compare what frames name with what the matcher finds."""
+    """Compare what frames name with what the matcher finds, and the hops of these nodes."""
     for event in events:
         frames = repository.route(event, now)
-        found = sorted(wanted[int(str(id_))] for frame in frames for id_ in frame.ids)
-        nodes = set(matcher.match(event))
-        if {node for node, _ in found} != nodes or len(found) != len(set(found)):
+        found = [(id_, frame.hop) for frame in frames for id_ in frame.ids]
+        want = {(node, hop) for node in matcher.match(event) for hop in hops[node]}
+        if set(found) != want or len(found) != len(want):
             raise WrongMatches(f"{event}: the repository finds other filters than the matcher")
 
 

@@ -217,7 +217,8 @@ def test_random_histories_against_the_full_scan(
             store.elements.tidy()
         else:
             assert merits(store, terms) == pytest.approx(scan.find(terms))
-            store.use(store.find(terms), now)
+            used = {node.number: node for term in terms for node in store.nodes_at(term).values()}
+            store.use(used.values(), now)
             scan.use(terms, now)
         assert len(store) == len(scan.records)
     have = {(frozenset(node.terms), node.hop): (node.ids, node.uses, node.last) for node in store}

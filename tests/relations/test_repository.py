@@ -9,6 +9,7 @@ from collections.abc import Hashable
 from typing import Any
 
 import pytest
+from tests.relations.drawing import draw_terms
 from tests.repeats import runs
 
 from tidings.filters import Filter, parse
@@ -28,7 +29,7 @@ from tidings.relations import (
     load_relations,
 )
 from tidings.relations.clusters import relate
-from tidings.relations.merit import best_nodes, choose_hops, score_hops
+from tidings.relations.merit import Postings, best_nodes, choose_hops, score_hops
 
 READING = Reading(place="city", coordinates=("lat", "lon"), time="day", tag="topic", person="who")
 CITIES = ["Chicago", "Evanston", "Milwaukee", "Illinois", "Boston", "Paris", "atlantis"]
@@ -82,14 +83,23 @@ class Model:
     """Subscriptions in a list."""
 
     def __init__(self) -> None:
-        self.held: dict[Hashable, tuple[Filter, Hashable, float | None]] = {}
+        self.held: dict[Hashable, tuple[Filter, set[Hashable], float | None]] = {}
 
     def exact(self, event: dict[str, Any]) -> dict[Hashable, set[Hashable]]:
         found: dict[Hashable, set[Hashable]] = {}
-        for id_, (filter_, hop, _) in self.held.items():
-            if filter_.matches(event):
+        for id_, (filter_, hops, _) in self.held.items():
+            for hop in hops if filter_.matches(event) else ():
                 found.setdefault(hop, set()).add(id_)
         return found
+
+    def draw_counts(self, rng: random.Random, repository: Repository) -> None:
+        """A hop needs an id, or no longer needs it."""
+        plain = [id_ for id_, (_, _, least) in self.held.items() if least is None]
+        if plain:
+            id_, hop, count = rng.choice(plain), rng.choice(HOPS), rng.choice([0, 1, 5])
+            repository.set_count(id_, hop, count)
+            hops = self.held[id_][1]
+            (hops.add if count else hops.discard)(hop)
 
     def related(
         self, semantic: SemanticStore, weights: Weights, event: dict[str, Any], terms: list[Term]
@@ -157,15 +167,17 @@ def test_random_traffic_against_a_list(run: int, seed: int, semantic: SemanticSt
                 assert "expected a test that names values of a context" in str(problem)  # noqa: PT017
                 least = None
                 repository.subscribe(now, filter_, hop)
-            model.held[now] = filter_, hop, least
+            model.held[now] = filter_, {hop}, least
         elif step < 0.3 and model.held:
             gone = rng.choice(sorted(model.held, key=repr))
             del model.held[gone]
             repository.cancel(gone)
+        elif step < 0.33:
+            model.draw_counts(rng, repository)
         elif step < 0.4:
             repository.work(rng.choice([1, 5, 1000]))
         elif step < 0.43:
-            repository.store.age(now)
+            repository.age(now)
         elif step < 0.45:
             repository.store.elements.tidy()
         else:
@@ -229,7 +241,9 @@ def test_subscriptions_change_between_the_two_steps(
         if rng.random() < 0.5:
             filter_, hop = parse(draw_filter(rng)), rng.choice(HOPS)
             repository.subscribe(now, filter_, hop)
-            model.held[now] = filter_, hop, None
+            model.held[now] = filter_, {hop}, None
+        if rng.random() < 0.2:
+            model.draw_counts(rng, repository)
         later = [(frame.hop, id_) for frame in repository.complete(proposal, now)
                  for id_ in frame.ids]  # fmt: skip
         want = {(hop, id_) for hop, ids in model.exact(event).items() for id_ in ids}
@@ -251,6 +265,78 @@ def test_only_the_best_nodes_of_a_hop_count(semantic: SemanticStore) -> None:
     hits = store.find([Term("tag", "rose"), Term("person", "p7")])
     assert score_hops(hits, 10) == {"B": 11.0, "C": 1.0}
     assert [hit.merit for hit in best_nodes(hits, 3)] == [2.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("run", runs(3, 40))
+def test_merits_in_arrays_against_merits_of_hits(
+    run: int, seed: int, semantic: SemanticStore
+) -> None:
+    rng = random.Random(f"{seed} {run}")
+    weights = Weights(best=rng.choice([1, 3, 10]), links=rng.choice([1, 2]))
+    store = ClusterStore(semantic, weights, StoreSettings(most=rng.choice([10, 500])))
+    dropped: list[Term] = []
+    postings = Postings(store, dropped.append)
+    asked = [draw_terms(rng, semantic) for _ in range(12)]
+    for now in range(200):
+        step = rng.random()
+        if step < 0.35:
+            ids = rng.sample(range(60), rng.randint(1, 3))
+            store.learn(draw_terms(rng, semantic), rng.randrange(20), ids, now)
+        elif step < 0.45:
+            store.cancel(rng.randrange(60))
+        elif step < 0.5:
+            store.elements.tidy()
+        else:
+            terms = rng.choice(asked) if rng.random() < 0.7 else draw_terms(rng, semantic)
+            terms = list(dict.fromkeys(terms))
+            want = score_hops(store.find(terms), weights.best)
+            assert postings.score(terms) == pytest.approx(want)
+            same = {node for term in terms for node in postings.of(term).same}
+            assert same == {node for node in store if set(node.terms) & set(terms)}
+    assert dropped
+    postings.forget()
+    assert not postings._looking
+
+
+def test_plans_are_kept_until_they_change(semantic: SemanticStore) -> None:
+    repository = Repository(semantic, Reading(tag="topic"))
+    repository.subscribe(1, "topic = 'rose'", "B")
+    repository.subscribe(2, "topic = 'delay'", "B")
+
+    def plan(topic: str) -> Any:
+        repository.propose({"topic": topic}, 0)
+        return repository.plans.by_values[topic,]
+
+    for topic in ("rose", "delay"):
+        repository.route({"topic": topic}, 0)
+    repository.work()
+    rose, delay, lily = plan("rose"), plan("delay"), plan("lily")
+    assert rose.frames == (Frame("B", (1,), True, 1.0),)
+    assert lily.frames == ()
+    repository.subscribe(3, "topic = 'rose'", "C")  # an answer that is held has changed
+    assert plan("rose") is not rose
+    assert plan("delay") is delay
+    repository.subscribe(4, "topic = 'flower'", "C")
+    repository.route({"topic": "flower"}, 1)
+    repository.work()  # a new element, above rose and lily
+    assert {frame.hop for frame in plan("lily").frames} == {"C"}
+    assert plan("delay") is delay
+    repository.cancel(2)
+    assert plan("delay").frames == ()
+    repository.set_limit(Limit(9.0))
+    assert plan("lily").frames == ()
+
+
+def test_long_values_are_not_remembered(semantic: SemanticStore) -> None:
+    repository = Repository(semantic, Reading(tag="topic", person="who"))
+    repository.subscribe(1, f"topic = '{'x' * 500}'", "B")
+    for now in range(3):
+        frames = repository.route({"topic": "x" * 500, "who": ["a", "b"]}, now)
+        assert [id_ for frame in frames for id_ in frame.ids] == [1]
+        repository.work()
+    assert not repository.plans.by_values
+    [node] = repository.store
+    assert node.uses == 3
 
 
 def test_limits() -> None:
@@ -408,6 +494,28 @@ def test_the_dictionary_is_asked_once_about_what_is_near_nothing() -> None:
         repository.work()
     assert asked == ["dahlia", "thing"]
     assert {hit.node.hop for hit in repository.best({"topic": "flower"}, 5)} == {"B", "D"}
+
+
+def test_nodes_have_counts_at_hops(semantic: SemanticStore) -> None:
+    repository = Repository(semantic, READING, settings=StoreSettings(least=10))
+    repository.subscribe("node", "topic = 'rose'", "B")
+    repository.set_count("node", "B", 9)
+    repository.set_count("node", "C", 10)
+    for now in range(2):
+        frames = repository.route({"topic": "rose"}, now)
+        assert {frame.hop: frame.ids for frame in frames} == {"B": ("node",), "C": ("node",)}
+        repository.work()
+    assert [node.hop for node in repository.store] == ["C"]  # at B, too few subscribe
+    repository.set_count("node", "C", 0)
+    assert len(repository.store) == 0
+    assert [frame.hop for frame in repository.route({"topic": "rose"}, 2)] == ["B"]
+    with pytest.raises(TidingsError, match=r"found -1 subscriptions, expected at least 0"):
+        repository.set_count("node", "B", -1)
+    with pytest.raises(TidingsError, match=r"found the id 'none', expected one that"):
+        repository.set_count("none", "B", 1)
+    repository.subscribe("me", "topic = 'rose'", "B", related=0.5)
+    with pytest.raises(TidingsError, match=r"found another hop of 'me', expected one"):
+        repository.set_count("me", "C", 1)
 
 
 def test_work_is_done_later_and_in_pieces(semantic: SemanticStore) -> None:

@@ -120,11 +120,13 @@ def load_command(name: str) -> Command | typer.Typer:
             from tidings.cli.bench.bench_bdd import bench_bdd
             from tidings.cli.bench.bench_chain import bench_chain
             from tidings.cli.bench.bench_command import bench
+            from tidings.cli.bench.bench_relations import bench_relations
             from tidings.cli.bench.bench_route import bench_route
             from tidings.cli.bench.bench_spark import bench_spark, bench_stream
 
             bench.command("bdd")(guard(bench_bdd))
             bench.command("chain")(guard(bench_chain))
+            bench.command("relations")(guard(bench_relations))
             bench.command("route")(guard(bench_route))
             bench.command("spark")(guard(bench_spark))
             bench.command("stream")(guard(bench_stream))

@@ -5,7 +5,7 @@
     spark/       tagging and pipelines          compare/   two revisions, or peers, in turn
     chain/       from rows through Spark and routers to agents, with kills
     host/        the machine, its processes, and driver programs that measure on request
-    tables.py, diagram_tables.py    format measurements as tables
+    tables.py, diagram_tables.py, relation_tables.py    format measurements as tables
 
 Results are checked against the correct answers before they are timed; if a result is wrong, no
 figures are reported. This room is for cli (`tidings bench`) and the tests, not for users of the
@@ -28,8 +28,10 @@ from tidings.studies.engine.bdd_bench import DiagramReport, bench_diagrams
 from tidings.studies.engine.graph_bench import GraphReport, bench_graph
 from tidings.studies.engine.match_report import MatchReport, MatchRun
 from tidings.studies.engine.matching_bench import Engine, bench_matching, new_matcher, settle
+from tidings.studies.engine.relations_bench import RelationsReport, bench_relations
 from tidings.studies.engine.update_bench import UpdateReport, bench_updates
 from tidings.studies.host.machine_info import Machine
+from tidings.studies.relation_tables import relation_lines, relation_sections
 from tidings.studies.tables import (
     absent_lines,
     checked_line,
@@ -73,6 +75,7 @@ __all__ = [
     "Outcome",
     "PeerReport",
     "Recipe",
+    "RelationsReport",
     "Settings",
     "StructuredFilter",
     "UpdateReport",
@@ -82,6 +85,7 @@ __all__ = [
     "bench_diagrams",
     "bench_graph",
     "bench_matching",
+    "bench_relations",
     "bench_updates",
     "cache_folder",
     "checked_line",
@@ -104,6 +108,8 @@ __all__ = [
     "peer_table",
     "peers_folder",
     "read_peers",
+    "relation_lines",
+    "relation_sections",
     "schema_of_lines",
     "settle",
     "spark_sections",

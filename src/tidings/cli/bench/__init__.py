@@ -2,6 +2,7 @@
 
     bench_command.py    match, updates, graph, compare
     bench_bdd.py        decision diagrams with implications
+    bench_relations.py  the relation repository
     bench_build.py      compiles very many subscriptions on Spark
     bench_backtest.py   many filters on many flights, in bounded memory
     bench_spark.py      tagging compared with joins; pipelines from end to end

@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -56,6 +56,9 @@ class Hit(msgspec.Struct, frozen=True):
     edges: tuple[tuple[Term, Value, Edge], ...]
 
 
+Watcher = Callable[[ForwardedNode, bool, Sequence[Term]], None]
+
+
 class ClusterStore:
     """Nodes, found through the elements of their terms."""
 
@@ -75,10 +78,11 @@ class ClusterStore:
         self._by_id: dict[Hashable, dict[int, ForwardedNode]] = {}
         self._least_used: list[tuple[int, float, int, ForwardedNode]] = []  # a heap, perhaps stale
         self._numbers = itertools.count(1)
-        self._watchers: list[Callable[[ForwardedNode], None]] = []
+        self._watchers: list[Watcher] = []
 
-    def watch(self, told: Callable[[ForwardedNode], None]) -> None:
-        """Call a function with each node that is forgotten."""
+    def watch(self, told: Watcher) -> None:
+        """Call a function after each node that comes or goes, with the terms that came or went with
+        it, because no other node has them."""
         self._watchers.append(told)
 
     def __contains__(self, node: ForwardedNode) -> bool:
@@ -97,15 +101,21 @@ class ClusterStore:
     # -- changes -------------------------------------------------------------------------------
 
     def learn(
-        self, terms: Iterable[Term], hop: Hashable, ids: Iterable[Hashable], now: float
+        self,
+        terms: Iterable[Term],
+        hop: Hashable,
+        ids: Iterable[Hashable],
+        now: float,
+        count: int | None = None,
     ) -> ForwardedNode | None:
         """Take in what was forwarded; None if too few subscriptions matched it, or if it has no
-        terms."""
+        terms. `count` says how many subscriptions the ids stand for, if it is not one each."""
         terms = tuple(dict.fromkeys(terms))
         ids = set(ids)
         node = self._nodes.get((frozenset(terms), hop))
         if node is None:
-            if not terms or len(ids) < max(self.settings.least, 1):
+            enough = (len(ids) if count is None else count) >= self.settings.least
+            if not terms or not ids or not enough:
                 return None
             while len(self._nodes) >= max(self.settings.most, 1):
                 self._drop_least_used()
@@ -118,16 +128,20 @@ class ClusterStore:
         node.ids |= ids
         return node
 
-    def use(self, hits: Iterable[Hit], now: float) -> None:
-        """Note that nodes were hit exactly, in at least one of their terms."""
-        for hit in hits:
-            if any(edge.reason == "exact" for _, _, edge in hit.edges):
-                hit.node.uses += 1
-                hit.node.last = max(hit.node.last, now)
+    def use(self, nodes: Iterable[ForwardedNode], now: float, times: int = 1) -> None:
+        """Note that nodes were used: a message had at least one of their terms."""
+        for node in nodes:
+            node.uses += times
+            node.last = max(node.last, now)
 
-    def cancel(self, id_: Hashable) -> None:
-        """Remove a subscription, and the nodes that were there for it alone."""
-        for node in list(self._by_id.pop(id_, {}).values()):
+    def cancel(self, id_: Hashable, *hops: Hashable) -> None:
+        """Remove a subscription, perhaps only at some hops, and the nodes that were there for it
+        alone."""
+        holders = self._by_id.pop(id_, {})
+        stay = {at: node for at, node in holders.items() if hops and node.hop not in hops}
+        if stay:
+            self._by_id[id_] = stay
+        for node in [node for at, node in holders.items() if at not in stay]:
             node.ids.discard(id_)
             if not node.ids:
                 self.forget(node)
@@ -152,14 +166,16 @@ class ClusterStore:
             del holders[node.number]
             if not holders:
                 del self._by_id[id_]
+        gone: list[Term] = []
         for term in node.terms:
             nodes = self._by_term[term]
             del nodes[node.number]
             if not nodes:
                 del self._by_term[term]
                 self.elements.remove(term)
+                gone.append(term)
         for told in self._watchers:
-            told(node)
+            told(node, False, gone)
         if len(self._least_used) > 2 * len(self._nodes) + 64:
             self._least_used = [_rank(one) for one in self._nodes.values()]
             heapq.heapify(self._least_used)
@@ -167,10 +183,13 @@ class ClusterStore:
     def _insert(self, terms: tuple[Term, ...], hop: Hashable, now: float) -> ForwardedNode:
         node = ForwardedNode(next(self._numbers), terms, hop, set(), now)
         self._nodes[frozenset(terms), hop] = node
+        fresh = [term for term in terms if term not in self.elements]
         for term in terms:
             self.elements.add(term)
             self._by_term.setdefault(term, {})[node.number] = node
         heapq.heappush(self._least_used, _rank(node))
+        for told in self._watchers:
+            told(node, True, fresh)
         return node
 
     def _drop_least_used(self) -> None:
@@ -208,9 +227,9 @@ class ClusterStore:
             (hit for hit in hits if hit.merit > 0), key=lambda hit: (-hit.merit, hit.node.number)
         )
 
-    def nodes_at(self, term: Term) -> Sequence[ForwardedNode]:
-        """The nodes that have exactly this term."""
-        return list(self._by_term.get(term, {}).values())
+    def nodes_at(self, term: Term) -> Mapping[int, ForwardedNode]:
+        """The nodes that have exactly this term, by number."""
+        return self._by_term.get(term, {})
 
     def majority_hop(self, context: Context, members: Iterable[Value]) -> Hashable:
         """The hop that most nodes of a cluster have, which is that of its centre; None if no hop

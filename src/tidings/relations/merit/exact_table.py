@@ -8,14 +8,16 @@ these attributes. So filters are kept apart by the attributes that they read:
     topic = 'T7' AND price > 9          reads price too       always searched
 
 For values that were forwarded before, the whole answer of such a group is held: it names all ids of
-the group that match, and is kept up to date while subscriptions come and go. If it is held, the
-group is not searched. Near or broader values prove nothing, and skip nothing.
+the group that match, and is kept up to date while subscriptions come and go. If all such answers to
+a message are held, only filters of the last kind are searched, for which there is a matcher of
+their own; otherwise the matcher of all filters is asked. So a search never takes longer than one
+without answers. Near or broader values prove nothing, and skip nothing.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator
 
 from tidings.filters import Attributes, Filter, parse
 from tidings.filters.canonical import Form, is_plain_term, reads
@@ -50,14 +52,23 @@ class ExactTable:
     ) -> None:
         self._contexts = frozenset(contexts)
         self._attributes = attributes
-        self._background = background
         self.changes = 0
         """How often subscriptions were added or cancelled."""
         self._groups: dict[Hashable, Group] = {}
-        self._hops: dict[Hashable, Hashable] = {}
-        self._matchers: dict[Group, Matcher] = {}
+        self._hops: dict[Hashable, dict[Hashable, int]] = {}  # id -> hop -> subscriptions there
+        self._all, self._rest = (Matcher(attributes, background=background) for _ in range(2))
+        self._known: dict[Group, None] = {}  # groups that have, or had, subscriptions
         self._answers: dict[Group, dict[Values, dict[Hashable, None]]] = {}
         self._answered: dict[Hashable, set[Values]] = {}  # id -> the values it is an answer to
+        self._watchers: list[Callable[[Group, Values], None]] = []
+
+    def watch(self, told: Callable[[Group, Values], None]) -> None:
+        """Call a function when an answer comes, goes or changes."""
+        self._watchers.append(told)
+
+    def _tell(self, group: Group, values: Values) -> None:
+        for told in self._watchers:
+            told(group, values)
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -65,30 +76,49 @@ class ExactTable:
     def __contains__(self, id_: Hashable) -> bool:
         return id_ in self._groups
 
-    def hop(self, id_: Hashable) -> Hashable:
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return len(self._known)
+
+    def hops(self, id_: Hashable) -> Collection[Hashable]:
+        """The hops that an id is reached by."""
         return self._hops[id_]
 
-    # -- subscriptions -------------------------------------------------------------------------
+    def by_hop(self, ids: Iterable[Hashable]) -> dict[Hashable, list[Hashable]]:
+        """The ids for each hop."""
+        found: dict[Hashable, list[Hashable]] = {}
+        for id_ in ids:
+            for hop in self._hops[id_]:
+                if hop in found:
+                    found[hop].append(id_)
+                else:
+                    found[hop] = [id_]
+        return found
 
-    def add(self, id_: Hashable, filter_: Filter | str, hop: Hashable) -> None:
-        self.add_many([(id_, filter_, hop)])
+    def count(self, ids: Iterable[Hashable], hop: Hashable) -> int:
+        """How many subscriptions at a hop ids stand for."""
+        return sum(self._hops[one].get(hop, 0) for one in ids)
+
+    # -- subscriptions -------------------------------------------------------------------------
 
     def add_many(self, given: Iterable[tuple[Hashable, Filter | str, Hashable]]) -> None:
         """Add subscriptions; none of them if one is refused."""
         sorted_out: dict[Group, list[tuple[Hashable, Filter]]] = {}
-        hops: dict[Hashable, Hashable] = {}
+        hops: dict[Hashable, dict[Hashable, int]] = {}
         for id_, filter_, hop in given:
             parsed = (
                 parse(filter_, attributes=self._attributes) if isinstance(filter_, str) else filter_
             )
             if id_ in self._groups or id_ in hops:
                 raise TidingsError(f"the id {id_!r} occurs twice, expected once")
-            hops[id_] = hop
+            hops[id_] = {hop: 1}
             sorted_out.setdefault(self._group(parsed.form), []).append((id_, parsed))
+        self._all.add_many(pair for pairs in sorted_out.values() for pair in pairs)
         for group, pairs in sorted_out.items():
-            if group not in self._matchers:
-                self._matchers[group] = Matcher(self._attributes, background=self._background)
-            self._matchers[group].add_many(pairs)
+            self._known[group] = None
+            if group is None:
+                self._rest.add_many(pairs)
             for id_, parsed in pairs:
                 self._groups[id_] = group
                 self._answer_more(group, id_, parsed.form)
@@ -99,14 +129,29 @@ class ExactTable:
         self.changes += 1
         group = self._groups.pop(id_)
         del self._hops[id_]
-        self._matchers[group].remove(id_)
+        self._all.remove(id_)
+        if group is None:
+            self._rest.remove(id_)
         for values in self._answered.pop(id_, ()):
             del self._answers[group][values][id_]
+            self._tell(group, values)
+
+    def set_count(self, id_: Hashable, hop: Hashable, count: int) -> None:
+        """Say how many subscriptions at a hop an id stands for; with 0, the hop no longer needs
+        it."""
+        hops = self._hops[id_]
+        is_new = count > 0 and hop not in hops
+        if count:
+            hops[hop] = count
+        if is_new or (not count and hops.pop(hop, 0)):
+            self.changes += 1
+            for values in list(self._answered.get(id_, ())):
+                self._tell(self._groups[id_], values)
 
     def merge(self) -> None:
         """Compile all filters now."""
-        for matcher in self._matchers.values():
-            matcher.merge()
+        self._all.merge()
+        self._rest.merge()
 
     def _group(self, form: Form) -> Group:
         names = {path[0] for path in reads(form) if len(path) == 1}
@@ -124,21 +169,30 @@ class ExactTable:
                 found[group] = list(answers[values])
         return found
 
+    def decisive(self, event: Event) -> Iterator[tuple[Group, Values]]:
+        """The groups whose answers to the event can be held, with its values."""
+        for group in self._known:
+            values = None if group is None else self._values(group, event)
+            if values is not None:
+                yield group, values
+
     def lacks_answers(self, event: Event, answered: Found) -> bool:
         """Whether an answer to the event could be held, and is not."""
-        return any(
-            group is not None and group not in answered and self._values(group, event) is not None
-            for group in self._matchers
-        )
+        return any(group not in answered for group, _ in self.decisive(event))
 
-    def search(self, event: Event, skip: Iterable[Group] = ()) -> Found:
+    def search(self, event: Event, skip: Container[Group] = ()) -> Found:
         """The ids that match, of all groups but those to skip."""
-        skipped = set(skip)
-        return Found(
-            (group, matcher.match(event))
-            for group, matcher in self._matchers.items()
-            if group not in skipped
-        )
+        found = Found((group, []) for group in self._known if group not in skip)
+        if found.keys() <= {None}:
+            if found:
+                found[None] = self._rest.match(event)
+            return found
+        groups = self._groups
+        for id_ in self._all.match(event):
+            group = groups[id_]
+            if group in found:
+                found[group].append(id_)
+        return found
 
     def hold(self, event: Event, found: Found) -> list[tuple[Group, Values]]:
         """Hold the answers to a message, of all groups that can be skipped; `found` has the ids of
@@ -153,6 +207,7 @@ class ExactTable:
                 answers[values] = dict.fromkeys(ids)
                 for id_ in ids:
                     self._answered.setdefault(id_, set()).add(values)
+                self._tell(group, values)
             held.append((group, values))
         return held
 
@@ -164,6 +219,7 @@ class ExactTable:
                 del self._answered[id_]
         if not self._answers[group]:
             del self._answers[group]
+        self._tell(group, values)
 
     def held_answers(self) -> int:
         return sum(map(len, self._answers.values()))
@@ -189,6 +245,7 @@ class ExactTable:
             if self._holds(form, event):
                 answers[values][id_] = None
                 self._answered.setdefault(id_, set()).add(values)
+                self._tell(group, values)
 
     def _holds(self, form: Form, event: Event) -> bool:
         return form.holds(event if self._attributes is None else self._attributes.read(event))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from tidings.model import AttributesError, Event
+from tidings.model import ABSENT, AttributesError, Event
 from tidings.relations.semantic import Context, SemanticStore, Term
 
 MOST_REMEMBERED = 65_536  # values whose terms are remembered
@@ -105,3 +105,41 @@ class TermReader:
 
     def _coordinates(self, event: Event) -> tuple[Any, ...]:
         return tuple(event.get(name) for name in self.reading.coordinates)
+
+
+def values_of(reading: Reading) -> Callable[[Event], tuple[Any, ...] | None]:
+    """A function that reads from an event all that its terms depend on, so that it can be looked
+    up; None if that is too long to be remembered."""
+    names = sorted(reading.attributes())
+
+    def read(event: Event) -> tuple[Any, ...] | None:
+        values = tuple([_hashable(event.get(name, ABSENT)) for name in names])
+        return None if _TOO_LONG in values else values
+
+    def read_one(event: Event) -> tuple[Any, ...] | None:
+        value = event.get(name, ABSENT)
+        if type(value) is str and len(value) <= LONGEST_REMEMBERED:
+            return (value,)
+        return read(event)
+
+    name = names[0]
+    return read_one if len(names) == 1 else read
+
+
+_TOO_LONG = object()
+
+
+def _hashable(value: Any) -> Any:
+    """Values that are equal give equal terms; 1 and true don't."""
+    if value is None or value is ABSENT:
+        return value
+    if isinstance(value, (str, list, tuple)) and len(value) > LONGEST_REMEMBERED:
+        return _TOO_LONG
+    if type(value) is str:
+        return value
+    if isinstance(value, (list, tuple)):
+        inner = tuple(map(_hashable, value))
+        return _TOO_LONG if _TOO_LONG in inner else (list, inner)
+    if isinstance(value, Mapping):
+        return Mapping  # it gives no term
+    return type(value), value

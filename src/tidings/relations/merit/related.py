@@ -94,6 +94,14 @@ class RelatedInterests:
                 self._elements.add(term)
                 self._wanting.setdefault(term, {})[id(one)] = one
 
+    def can_weigh(self, filter_: Filter) -> bool:
+        """Whether what is related to a filter can be found: it names values of a context."""
+        return any(one.wanted for one in self._split(None, filter_.form))
+
+    def wants(self, id_: Hashable) -> bool:
+        """Whether a subscription wants what is related."""
+        return id_ in self._interests
+
     def cancel(self, id_: Hashable) -> None:
         interest = self._interests.pop(id_, None)
         for one in () if interest is None else interest.alternatives:

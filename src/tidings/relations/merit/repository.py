@@ -15,7 +15,7 @@ marked with their weight.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 
 import msgspec
 
@@ -23,9 +23,12 @@ from tidings.filters import Attributes, Filter, parse
 from tidings.model import Event, TidingsError
 from tidings.relations.clusters import ClusterStore, ForwardedNode, Hit, StoreSettings
 from tidings.relations.merit.exact_table import ExactTable, Found, Group, Values
-from tidings.relations.merit.reading import Reading, TermReader
+from tidings.relations.merit.frames import Frame
+from tidings.relations.merit.plans import Plan, Plans
+from tidings.relations.merit.postings import Postings
+from tidings.relations.merit.reading import Reading, TermReader, values_of
 from tidings.relations.merit.related import RelatedInterests, RelatedMatch
-from tidings.relations.merit.scoring import Limit, best_nodes, choose_hops, score_hops
+from tidings.relations.merit.scoring import Limit, best_nodes, choose_hops
 from tidings.relations.semantic import Dictionary, SemanticStore, Term, Weights, name_key
 
 MOST_PENDING = 10_000  # messages that wait to be learnt; then the oldest are left out
@@ -33,29 +36,23 @@ MOST_ANSWERS = 16  # that are held for one node: values that are spelt different
 MOST_UNKNOWN = 10_000  # names that the dictionary does not know, which are not asked again
 
 
-class Frame(msgspec.Struct, frozen=True):
-    """What is sent to one hop: the ids that match exactly, and those that the message is related
-    to. A hop that was served at once needs the payload only once."""
-
-    hop: Hashable
-    ids: tuple[Hashable, ...]
-    payload: bool
-    merit: float | None = None
-    """Of a frame that is sent before the exact search."""
-    related: tuple[RelatedMatch, ...] = ()
-
-
 class Proposal(msgspec.Struct, frozen=True, eq=False):
     """What is known about a message before the exact search."""
 
     event: Event
-    terms: tuple[Term, ...]
-    frames: tuple[Frame, ...]
-    """To be sent at once."""
-    answered: Found
-    """What is decided already."""
+    plan: Plan
     changes: int
     """The state of the subscriptions."""
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        """To be sent at once."""
+        return self.plan.frames
+
+    @property
+    def answered(self) -> Found:
+        """What is decided already."""
+        return self.plan.answered
 
 
 class Forwarded(msgspec.Struct, frozen=True, eq=False):
@@ -88,9 +85,13 @@ class Repository:
         self.limit = limit or Limit()
         self.reader = TermReader(semantic, reading)
         self.store = ClusterStore(semantic, self.weights, settings)
-        self.store.watch(self._forgotten)
+        self.store.watch(self._node_changed)
         self.exact = ExactTable(reading.attributes(), attributes, background=background)
         self.related = RelatedInterests(semantic, self.weights, self.reader)
+        self.plans = Plans(self.store)
+        self.postings = Postings(self.store, self.plans.drop_term)
+        self.exact.watch(self.plans.drop_answer)
+        self._values = values_of(reading)
         self._attributes = attributes
         self._dictionary = dictionary
         self._unknown: set[tuple[str, str]] = set()
@@ -110,11 +111,28 @@ class Repository:
             raise TidingsError(f"the id {id_!r} occurs twice, expected once")
         if related is not None:
             self.related.add(id_, filter_, hop, related)
-        self.exact.add(id_, filter_, hop)
+        self.subscribe_many([(id_, filter_, hop)])
 
     def subscribe_many(self, given: Iterable[tuple[Hashable, Filter | str, Hashable]]) -> None:
         """Add many subscriptions that want only exact matches."""
+        groups = self.exact.groups
         self.exact.add_many(given)
+        if self.exact.groups > groups:
+            self.plans.drop_all()
+
+    def set_count(self, id_: Hashable, hop: Hashable, count: int) -> None:
+        """Say that an id stands for so many subscriptions at a hop, as a node of a rendezvous point
+        does. With 0, the hop no longer needs it; the id itself stays until it is cancelled."""
+        if id_ not in self.exact:
+            raise TidingsError(f"found the id {id_!r}, expected one that is subscribed")
+        if count < 0:
+            raise TidingsError(f"found {count} subscriptions, expected at least 0")
+        if self.related.wants(id_) and (not count or set(self.exact.hops(id_)) != {hop}):
+            raise TidingsError(f"found another hop of {id_!r}, expected one, because it wants "
+                               "related messages")  # fmt: skip
+        self.exact.set_count(id_, hop, count)
+        if not count:
+            self.store.cancel(id_, hop)
 
     def cancel(self, id_: Hashable) -> None:
         """Remove a subscription, and what was learnt for it alone."""
@@ -124,50 +142,73 @@ class Repository:
         self.related.cancel(id_)
         self.store.cancel(id_)
 
+    def set_limit(self, limit: Limit) -> None:
+        """Serve hops at once from another merit on."""
+        self.limit = limit
+        self.plans.drop_all()
+
     # -- messages ------------------------------------------------------------------------------
 
     def propose(self, event: Event, now: float) -> Proposal:
         """What to send at once."""
+        values = self._values(event)
+        plan = None if values is None else self.plans.by_values.get(values)
+        if plan is None:
+            plan = self._plan(event)
+            if values is None:
+                self.store.use(plan.nodes, now)
+            else:
+                self.plans.keep(values, plan)
+        plan.asked += 1
+        plan.last = now
+        return Proposal(event, plan, self.exact.changes)
+
+    def _plan(self, event: Event) -> Plan:
         terms = self.reader.terms(event)
-        hits = self.store.find(terms)
-        self.store.use(hits, now)
-        served = choose_hops(score_hops(hits, self.weights.best), self.limit)
+        served = choose_hops(self.postings.score(terms), self.limit)
         answered = self.exact.answered(event)
-        ids = self._by_hop(answered.ids()) if served else {}
+        ids = self.exact.by_hop(answered.ids())
         frames = tuple(
             Frame(hop, tuple(ids.get(hop, ())), True, merit) for hop, merit in served.items()
         )
-        return Proposal(event, terms, frames, answered, self.exact.changes)
+        later = tuple(Frame(hop, tuple(ids[hop]), True) for hop in ids if hop not in served)
+        used = {node.number: node for term in terms for node in self.postings.of(term).same}
+        decisive = tuple(self.exact.decisive(event))
+        learnt = {node.hop for node in used.values() if set(node.terms) == set(terms)}
+        if len(answered) < len(decisive):
+            learnt.clear()
+        return Plan(
+            terms, frames, later, answered, decisive, tuple(used.values()), frozenset(learnt)
+        )
 
     def complete(self, proposal: Proposal, now: float) -> tuple[Frame, ...]:
         """The frames that are still to be sent, after the exact search."""
-        event, terms, answered = proposal.event, proposal.terms, proposal.answered
+        event, plan = proposal.event, proposal.plan
+        sent = plan.frames
         if proposal.changes != self.exact.changes:
-            answered = self.exact.answered(event)
-        found = self.exact.search(event, answered)
-        found.update(answered)
-        exact = found.ids()
-        served = {frame.hop: set(frame.ids) for frame in proposal.frames}
-        ids = self._by_hop(exact)
+            plan = self._plan(event)
+        found = self.exact.search(event, plan.answered)
+        hops = self.exact.by_hop(found.ids())
         related: dict[Hashable, list[RelatedMatch]] = {}
-        for match in self.related.find(event, terms, exact):
-            related.setdefault(match.hop, []).append(match)
+        if self.related:
+            exact = (*plan.answered.ids(), *found.ids())
+            for match in self.related.find(event, plan.terms, exact):
+                related.setdefault(match.hop, []).append(match)
+        decided = {frame.hop: frame.ids for frame in (*plan.frames, *plan.later) if frame.ids}
+        if plan.terms and not plan.learnt.issuperset((*hops, *decided)):
+            found.update(plan.answered)
+            self._pending.append(Forwarded(event, plan.terms, found, now, self.exact.changes))
+        if sent is plan.frames and not hops and not related:
+            return plan.later
+        served = {frame.hop: frame.ids for frame in sent}
         frames = []
-        for hop in dict.fromkeys((*ids, *related)):
-            sent = served.get(hop, set())
-            left = tuple(one for one in ids.get(hop, ()) if one not in sent)
+        for hop in dict.fromkeys((*decided, *hops, *related)):
+            before = set(served.get(hop, ()))
+            ids = (*decided.get(hop, ()), *hops.get(hop, ()))
+            left = tuple([one for one in ids if one not in before])
             if left or hop in related:
                 near = tuple(related.get(hop, ()))
                 frames.append(Frame(hop, left, hop not in served, related=near))
-        if (
-            terms
-            and exact
-            and (
-                any(self.store.node(terms, hop) is None for hop in ids)
-                or self.exact.lacks_answers(event, answered)
-            )
-        ):
-            self._pending.append(Forwarded(event, terms, found, now, self.exact.changes))
         return tuple(frames)
 
     def route(self, event: Event, now: float) -> tuple[Frame, ...]:
@@ -189,9 +230,15 @@ class Repository:
     def work(self, most: int = MOST_PENDING) -> int:
         """Learn from so many messages that were forwarded, and return how many are left. It can be
         called when there is nothing else to do."""
+        self.plans.count_uses()
         for _ in range(min(most, len(self._pending))):
             self._learn(self._pending.popleft())
         return len(self._pending)
+
+    def age(self, now: float) -> int:
+        """Forget what was not used for a while, and return how many nodes that were."""
+        self.plans.count_uses()
+        return self.store.age(now)
 
     def _learn(self, sent: Forwarded) -> None:
         event, terms, found = sent.event, sent.terms, sent.found
@@ -200,8 +247,11 @@ class Repository:
         if self._dictionary is not None and self._ask_about(event):
             terms = self.reader.terms(event)
         nodes: list[ForwardedNode] = []
-        for hop, ids in self._by_hop(found.ids()).items():
-            node = self.store.node(terms, hop) or self.store.learn(terms, hop, ids, sent.now)
+        for hop, ids in self.exact.by_hop(found.ids()).items():
+            node = self.store.node(terms, hop)
+            if node is None:
+                count = self.exact.count(ids, hop)
+                node = self.store.learn(terms, hop, ids, sent.now, count)
             if node is not None:
                 nodes.append(node)
         if nodes:
@@ -221,7 +271,9 @@ class Repository:
                 mine.append(answer)
                 self._holders.setdefault(answer, set()).add(node.number)
 
-    def _forgotten(self, node: ForwardedNode) -> None:
+    def _node_changed(self, node: ForwardedNode, joined: bool, _fresh: Sequence[Term]) -> None:
+        if joined:
+            return
         for answer in self._held.pop(node.number, ()):
             holders = self._holders[answer]
             holders.discard(node.number)
@@ -251,10 +303,7 @@ class Repository:
                 self.reader.forget()
                 self.store.elements.refile(new)
                 self.related.refile(new)
+        if grown:
+            self.postings.forget()
+            self.plans.drop_all()
         return grown
-
-    def _by_hop(self, ids: Iterable[Hashable]) -> dict[Hashable, list[Hashable]]:
-        found: dict[Hashable, list[Hashable]] = {}
-        for id_ in ids:
-            found.setdefault(self.exact.hop(id_), []).append(id_)
-        return found

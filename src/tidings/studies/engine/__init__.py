@@ -1,4 +1,5 @@
-"""Benchmarks of the matching engine: `tidings bench match`, `updates`, `graph` and `bdd`.
+"""Benchmarks of the matching engine: `tidings bench match`, `updates`, `graph`, `bdd` and
+`relations`.
 
     workload ──> build ──> check matches ──> warm up ──> batches, single events, memory ──> report
 
@@ -8,6 +9,7 @@
     growth.py           how time grows with the number of filters
     update_bench.py     loading, single additions, matching while a merge runs, snapshots
     graph_bench.py      building a content graph in bulk
+    relations_bench.py, related_bench.py    the relation repository: fast path, related messages
     bdd_bench.py        decision diagrams with implications, and the choice of the engine
 
 Times are medians over repeats. This folder is used only inside `studies`, which exports its

@@ -33,6 +33,12 @@ def draw_zipf(rng: np.random.Generator, exponent: float, values: int, size: int)
     return np.minimum(drawn - 1, values - 1)
 
 
+def draw_bounded_zipf(rng: np.random.Generator, exponent: float, values: int, size: int) -> Array:
+    """Draw ranks 0 to `values` - 1 by Zipf's law without a tail, which allows small exponents."""
+    shares = np.cumsum(np.arange(1, values + 1, dtype=np.float64) ** -exponent)
+    return np.searchsorted(shares / shares[-1], rng.random(size), side="right")
+
+
 def draw_distinct(rng: np.random.Generator, weights: Array, most: int, size: int) -> Array:
     """Draw `size` rows of `most` different indexes each, by weight and without replacement.
 

@@ -1,0 +1,69 @@
+"""`tidings bench relations`: measures the relation repository."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tidings.cli.common import options
+from tidings.cli.common.amounts import read_amount
+from tidings.cli.common.arrow import load_pyarrow
+from tidings.cli.common.screen import emit, report_steps
+
+
+def bench_relations(
+    subscriptions: Annotated[
+        str, typer.Option("--subscriptions", metavar="N", help="How many subscriptions.")
+    ] = "1M",
+    topics: Annotated[str, typer.Option("--topics", metavar="N", help="How many topics.")] = "100k",
+    hops: Annotated[
+        int, typer.Option("--hops", metavar="N", min=1, max=64, help="How many next hops.")
+    ] = 4,
+    learn: Annotated[
+        str, typer.Option("--learn", metavar="N", help="Messages that are learnt from first.")
+    ] = "100k",
+    messages: Annotated[
+        str, typer.Option("--messages", metavar="N", help="Messages that are measured.")
+    ] = "20k",
+    related: Annotated[
+        int,
+        typer.Option(
+            "--related", metavar="N", min=1, help="Subscriptions with related=0.7, for the scan."
+        ),
+    ] = 1000,
+    repeats: Annotated[
+        int, typer.Option("--repeats", metavar="N", min=1, help="Repetitions of measurements.")
+    ] = 3,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of all draws.")] = 1,
+    json: options.Json = False,
+) -> None:
+    """Measure the relation repository, where messages are tagged.
+
+    Topics of subscriptions and messages follow Zipf's law with exponent 1.1, and form a tree. The
+    repository learns from the first messages, and has at most a tenth as many nodes as there are
+    distinct filters. Then the fast path is compared with Matcher.match of single events, and early
+    sends with the hops that need a message. Related deliveries are compared with a full scan by the
+    same formula. Results are checked before they are timed. Times are processor times.
+
+    With --json, one object: machine, seed, sizes, shares, times, limits, related.
+    """
+    sizes = {
+        "subscriptions": read_amount(subscriptions, "--subscriptions"),
+        "topics": read_amount(topics, "--topics"),
+        "learn": read_amount(learn, "--learn"),
+        "messages": read_amount(messages, "--messages"),
+    }
+    load_pyarrow()
+    from tidings import studies
+    from tidings.cli.bench.bench_command import show_report
+
+    with report_steps() as note:
+        report = studies.bench_relations(
+            **sizes, hops=hops, related=related, repeats=repeats, seed=seed, note=note
+        )
+    if json:
+        emit(report)
+    else:
+        sections = studies.relation_sections(report)
+        show_report(report.machine, sections, *studies.relation_lines(report))

@@ -1,0 +1,96 @@
+"""What to send at once for the values of a message, remembered until it changes.
+
+Popular messages come with the same values again and again. The plan for such values has the frames
+that are sent at once and the answers that are held; to find it takes one look-up in a dictionary.
+It is dropped when one of its terms finds something else, or when one of its answers changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import TypeVar
+
+import msgspec
+
+from tidings.relations.clusters import ClusterStore, ForwardedNode
+from tidings.relations.merit.exact_table import Found, Group, Values
+from tidings.relations.merit.frames import Frame
+from tidings.relations.semantic import Term
+
+MOST = 65_536  # plans that are remembered
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Plan(msgspec.Struct, eq=False):
+    """What is sent at once, and what is decided already. `nodes` are used by each message."""
+
+    terms: tuple[Term, ...]
+    frames: tuple[Frame, ...]
+    """To be sent at once."""
+    later: tuple[Frame, ...]
+    """What is decided already, for hops that are not served at once."""
+    answered: Found
+    decisive: tuple[tuple[Group, Values], ...]
+    """The answers that are held, or could be."""
+    nodes: tuple[ForwardedNode, ...]
+    learnt: frozenset[Hashable]
+    """Hops to which just these terms were forwarded before; none if an answer is not held yet."""
+    asked: int = 0
+    last: float = 0.0
+
+
+class Plans:
+    """Plans by the values of messages."""
+
+    def __init__(self, store: ClusterStore) -> None:
+        self.by_values: dict[Values, Plan] = {}
+        self._store = store
+        self._of_term: dict[Term, set[Values]] = {}
+        self._of_answer: dict[tuple[Group, Values], set[Values]] = {}
+
+    def keep(self, values: Values, plan: Plan) -> None:
+        """Remember a plan; the oldest one is dropped if there are too many."""
+        if len(self.by_values) >= MOST:
+            self._drop(next(iter(self.by_values)))
+        self.by_values[values] = plan
+        for term in plan.terms:
+            self._of_term.setdefault(term, set()).add(values)
+        for answer in plan.decisive:
+            self._of_answer.setdefault(answer, set()).add(values)
+
+    def drop_term(self, term: Term) -> None:
+        """Drop the plans for a term that finds something else."""
+        for values in list(self._of_term.get(term, ())):
+            self._drop(values)
+
+    def drop_answer(self, group: Group, values: Values) -> None:
+        """Drop the plans with an answer that has changed."""
+        for one in list(self._of_answer.get((group, values), ())):
+            self._drop(one)
+
+    def drop_all(self) -> None:
+        for values in list(self.by_values):
+            self._drop(values)
+
+    def count_uses(self) -> None:
+        """Tell the store how often nodes were used since the last time."""
+        for plan in self.by_values.values():
+            self._count(plan)
+
+    def _count(self, plan: Plan) -> None:
+        if plan.asked:
+            self._store.use(plan.nodes, plan.last, plan.asked)
+            plan.asked = 0
+
+    def _drop(self, values: Values) -> None:
+        plan = self.by_values.pop(values)
+        self._count(plan)
+        _discard(self._of_term, plan.terms, values)
+        _discard(self._of_answer, plan.decisive, values)
+
+
+def _discard(index: dict[Key, set[Values]], keys: Iterable[Key], values: Values) -> None:
+    for key in keys:
+        index[key].discard(values)
+        if not index[key]:
+            del index[key]

@@ -1,0 +1,152 @@
+"""The nodes that a term finds, as arrays, so that merits of hops are added up in compiled code.
+
+    term ──> slots of nodes, weights ─┐
+    term ──> slots of nodes, weights ─┴─> merits of nodes ──> merits of hops
+
+What a term finds is remembered until a node comes or goes at an element that it looks at. A new
+element is looked at by the terms that look for it, by those above it, and by all terms with a
+position, which it may be near to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from tidings.relations.clusters import ClusterStore, ForwardedNode
+from tidings.relations.merit.merit_kernels import add_up
+from tidings.relations.semantic import Place, Span, Term
+
+Array = npt.NDArray[Any]
+MOST = 65_536  # terms that are remembered
+FIRST_SLOTS, FIRST_HOPS = 1024, 8
+
+
+class Posting(msgspec.Struct, frozen=True, eq=False):
+    """What a term finds. `same` are the nodes that have the term itself."""
+
+    slots: Array
+    weights: Array
+    same: tuple[ForwardedNode, ...]
+    looked_at: tuple[Term, ...]
+
+
+class Postings:
+    """What terms find in a store, and the merits of hops. `dropped` is called with each term that
+    now finds something else."""
+
+    def __init__(self, store: ClusterStore, dropped: Callable[[Term], None]) -> None:
+        self._store = store
+        self._dropped = dropped
+        self._postings: dict[Term, Posting] = {}
+        self._looking: dict[Term, set[Term]] = {}  # element -> terms that look at it
+        self._slots: dict[int, int] = {}
+        self._free: list[int] = []
+        self._hop_numbers: dict[Hashable, int] = {}
+        self._hop_names: list[Hashable] = []
+        self._hops = np.zeros(FIRST_SLOTS, np.int32)
+        self._merits = np.zeros(FIRST_SLOTS)
+        self._make_room(FIRST_HOPS)
+        for node in store:
+            self._give_slot(node)
+        store.watch(self._changed)
+
+    def of(self, term: Term) -> Posting:
+        """What a term finds."""
+        found = self._postings.get(term)
+        return self._look_up(term) if found is None else found
+
+    def score(self, terms: Sequence[Term]) -> dict[Hashable, float]:
+        """The merit of each hop that is related to the terms of a message."""
+        found = [self.of(term) for term in terms]
+        if len(found) == 1:
+            slots, weights = found[0].slots, found[0].weights
+        elif found:
+            slots = np.concatenate([one.slots for one in found])
+            weights = np.concatenate([one.weights for one in found])
+        if not found or not len(slots):
+            return {}
+        add_up(slots, weights, self._hops, self._merits, self._tops, self._counts, self._scores)
+        scores = zip(self._hop_names, self._scores.tolist(), strict=False)
+        return {hop: score for hop, score in scores if score > 0}
+
+    def forget(self) -> None:
+        """Look all terms up again: the semantic store has grown."""
+        for term in list(self._postings):
+            self._drop(term)
+
+    def _look_up(self, term: Term) -> Posting:
+        if len(self._postings) >= MOST:
+            self._drop(next(iter(self._postings)))
+        elements, context = self._store.elements, term.context
+        best: dict[int, float] = {}
+        related = elements.related(term)
+        for value, edge in related.items():
+            for number in self._store.nodes_at(Term(context, value)):
+                if edge.weight > best.get(number, 0.0):
+                    best[number] = edge.weight
+        wanted = elements.semantic.expand(term, elements.weights)
+        looked_at = tuple(Term(context, one) for one in {**wanted, **related})
+        slots = np.fromiter((self._slots[number] for number in best), np.int32, len(best))
+        weights = np.fromiter(best.values(), np.float64, len(best))
+        same = tuple(self._store.nodes_at(term).values())
+        found = self._postings[term] = Posting(slots, weights, same, looked_at)
+        for element in looked_at:
+            self._looking.setdefault(element, set()).add(term)
+        return found
+
+    def _drop(self, term: Term) -> None:
+        posting = self._postings.pop(term, None)
+        if posting is None:
+            return
+        for element in posting.looked_at:
+            looking = self._looking[element]
+            looking.discard(term)
+            if not looking:
+                del self._looking[element]
+        self._dropped(term)
+
+    def _changed(self, node: ForwardedNode, joined: bool, fresh: Sequence[Term]) -> None:
+        """A node has come or gone."""
+        for element in node.terms:
+            for term in list(self._looking.get(element, ())):
+                self._drop(term)
+        for element in fresh if joined else ():
+            for above in self._store.elements.above(element):
+                self._drop(above)
+            if _has_position(element):
+                for term in [one for one in self._postings if one.context == element.context]:
+                    if _has_position(term):
+                        self._drop(term)
+        if joined:
+            self._give_slot(node)
+        else:
+            self._free.append(self._slots.pop(node.number))
+
+    def _give_slot(self, node: ForwardedNode) -> None:
+        slot = self._free.pop() if self._free else len(self._slots)
+        if slot >= len(self._hops):
+            self._hops = np.concatenate([self._hops, np.zeros_like(self._hops)])
+            self._merits = np.zeros(len(self._hops))
+        hop = self._hop_numbers.get(node.hop)
+        if hop is None:
+            hop = self._hop_numbers[node.hop] = len(self._hop_names)
+            self._hop_names.append(node.hop)
+            if hop >= len(self._scores):
+                self._make_room(2 * hop)
+        self._slots[node.number] = slot
+        self._hops[slot] = hop
+
+    def _make_room(self, hops: int) -> None:
+        self._tops = np.zeros((hops, self._store.weights.best))
+        self._counts = np.zeros(hops, np.int64)
+        self._scores = np.zeros(hops)
+
+
+def _has_position(term: Term) -> bool:
+    value = term.value
+    return isinstance(value, Span) or (isinstance(value, Place) and value.located)

@@ -6,6 +6,7 @@ import contextlib
 import random
 import sys
 from collections.abc import Callable, Collection
+from itertools import pairwise, product
 from pathlib import Path
 
 import msgspec
@@ -18,8 +19,10 @@ from tests.snapshots.test_snapshot import many_filters
 from tidings.channel.interests import ArrayInterests, computing, node_loading, tagging
 from tidings.channel.interests.compilation import Compilation
 from tidings.channel.interests.compile_nodes import Plan, compile_nodes
+from tidings.channel.interests.kinds import WIDE
 from tidings.channel.interests.reading import Filters
 from tidings.filters import Attributes, Filter, parse
+from tidings.matching.diagrams import Diagrams
 from tidings.model import FilterError, TidingsError
 from tidings.routing.protocol import Limits
 from tidings.routing.root import Placed, TooMuchWork
@@ -86,6 +89,21 @@ def of_every_kind(chance: random.Random) -> tuple[Callable[[], str], Callable[[]
         return {name: value for name, value in found.items() if is_json(value)}
 
     return lambda: chance.choice(texts), event
+
+
+def wide(chance: random.Random) -> tuple[Callable[[], str], Callable[[], Event]]:
+    """Filters with too many boxes, and a few plain ones that cover some of them."""
+
+    def text() -> str:
+        clauses = [
+            f"(a{n} > {chance.randrange(3)} OR b{n} = {chance.randrange(2)})" for n in "1234567"
+        ]
+        return " AND ".join(clauses if chance.random() < 0.8 else clauses[:1])
+
+    def event() -> Event:
+        return {name + n: chance.choice([0, 1, 2, 3, 3, 3]) for name in "ab" for n in "1234567"}
+
+    return text, event
 
 
 def is_json(value: object) -> bool:
@@ -222,8 +240,9 @@ def check_many(
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("run", range(3))
-@pytest.mark.parametrize("draw", [simple, plain, of_every_kind])
+@pytest.mark.parametrize(
+    ("draw", "run"), [*product((simple, plain, of_every_kind), range(3)), (wide, 0)]
+)
 def test_against_filters_one_by_one(
     seed: int,
     run: int,
@@ -398,6 +417,37 @@ def test_a_start_takes_what_is_compiled(tmp_path: Path) -> None:
     stricter = ArrayInterests(declared, stored, 2200, folder=folder)
     assert set(stricter.refused) == {n for n, _ in stored if n % 7 == 6}
     assert stricter.place(b"a1 > 1 AND b = 1").node == 1
+
+
+def test_diagrams_of_wide_filters_come_from_the_process_that_compiles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    def build(*_: object, **__: object) -> Diagrams:
+        raise AssertionError("a diagram is built beside the event loop")
+
+    monkeypatch.setattr(Diagrams, "build", build)
+    chance = random.Random(seed)
+    text, event = wide(chance)
+    interests = ArrayInterests(folder=tmp_path / "interests")
+    plain_text = plain(chance)[0]
+    events = [msgspec.json.encode(event()) for _ in range(30)]
+    for added in (40, 3):
+        for _ in range(added):
+            interests.place(text().encode())
+            interests.place(plain_text().encode())
+        before = [set(interests.tag(one)) for one in events]
+        compilation = interests.begin_compilation()
+        found = compilation.run()
+        assert found is not None
+        interests.adopt(compilation, found)
+        wide_nodes = int((found.kinds == WIDE).sum())
+        assert found.matcher.stats()["diagrams"] == wide_nodes > 10
+        (sealed,) = found.matcher._state.parts
+        assert sealed.is_linked
+        assert [set(interests.tag(one)) for one in events] == before
+        many = interests.tag_many(events * 4)
+        spans = pairwise(many.starts.tolist())
+        assert [set(many.nodes[slice(*span)].tolist()) for span in spans] == before * 4
 
 
 @pytest.mark.usefixtures("here")

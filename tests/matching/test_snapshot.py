@@ -198,13 +198,20 @@ def test_a_filter_that_is_refused_now_is_set_aside(
     regular.forget()
 
 
-@pytest.mark.parametrize("texts", [["a = 1"], ["a > 1 AND b < 2 OR array_contains(l, 'x')"], []])
+@pytest.mark.parametrize(
+    "texts", [["a = 1"], ["a > 1 AND b < 2 OR array_contains(l, 'x')"], [FILTERS["wide"]], []]
+)
 def test_all_arrays_of_a_folder_are_read_only(tmp_path: Path, texts: list[str]) -> None:
     """Also the empty ones, or Numba would compile the kernels for each combination of flags."""
     matcher = Matcher(background=False)
     matcher.add_many(enumerate(texts))
     matcher.save(tmp_path / "saved")
     opened = matcher_folder.read(tmp_path / "saved")
-    arrays = (*opened.segment.arrays, *opened.probe, opened.segment.many)
+    assert opened.probe is not None
+    arrays = [*opened.segment.arrays, *opened.probe, opened.segment.many]
+    assert (opened.diagrams is not None) is (FILTERS["wide"] in texts)
+    if opened.diagrams is not None:
+        compiled = opened.diagrams.compiled
+        arrays += [*compiled.arrays, *compiled.members, compiled.decided]
     assert any(not one.size for one in arrays)
     assert not any(one.flags.writeable for one in arrays)

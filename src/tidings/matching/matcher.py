@@ -21,7 +21,9 @@ from tidings.filters.canonical import Form
 from tidings.filters.language import Types
 from tidings.matching import batches
 from tidings.matching.covering.neighbours import Neighbours
-from tidings.matching.diagrams.segment_trees import AUTO, TREES
+from tidings.matching.diagrams.diagram_arrays import CompiledDiagrams
+from tidings.matching.diagrams.diagrams import Diagrams
+from tidings.matching.diagrams.segment_trees import AUTO
 from tidings.matching.disk import matcher_folder
 from tidings.matching.effort import NOTHING, Effort, count_effort
 from tidings.matching.held_filters import Functions, HeldFilters
@@ -57,7 +59,8 @@ class Matcher(HeldFilters):
     maps names to the application's own functions. With `background` (the default), merges run on a
     separate thread; otherwise filters are merged only when `merge()` is called. `engine` is "auto"
     (the default: an index of boxes, and decision diagrams for filters that would have too many
-    boxes), "bdd" (diagrams for all filters) or "trees" (no diagrams).
+    boxes), "bdd" (diagrams for all filters), "trees" (no diagrams), or "saved" (the diagrams that a
+    matcher was saved with, and no new ones).
     """
 
     def __init__(
@@ -88,8 +91,7 @@ class Matcher(HeldFilters):
                     slots = dict(state.register.slots)
                     dead = state.register.dead[: state.register.size].copy()
             if columns is not None and ready:
-                part = state.parts[0].part
-                matcher_folder.write(Path(path), part.segment, part.full_index(), *columns)
+                state.parts[0].save(Path(path), self.engine, *columns)
                 return
             segments = [sealed.part.segment for sealed in state.parts]
             merged = merge_segments([*segments, build_segment(since)], dead)
@@ -97,8 +99,8 @@ class Matcher(HeldFilters):
             number[list(slots.values())] = np.arange(len(slots))
             merged.slots = number[merged.slots]
             texts = [_text(state.register.text(slot)) for slot in slots.values()]
-            part = seal_tests(merged, state.parts, TREES).part
-            matcher_folder.write(Path(path), part.segment, part.index, list(slots), texts)
+            sealed = seal_tests(merged, state.parts, self.engine)
+            sealed.save(Path(path), self.engine, list(slots), texts)
 
     @classmethod
     def open(
@@ -116,7 +118,8 @@ class Matcher(HeldFilters):
         if found.outdated:
             matcher._compile_again(found)
             return matcher
-        matcher._hold(found.segment, Register(found.ids, found.texts), found.probe)
+        diagrams, probe = found.take(engine)
+        matcher._hold(found.segment, Register(found.ids, found.texts), probe, diagrams)
         matcher.set_aside = {
             found.texts[slot].as_py(): reason for slot, reason in found.aside.items()
         }
@@ -160,8 +163,15 @@ class Matcher(HeldFilters):
         matcher._hold(segment, register)
         return matcher
 
-    def _hold(self, segment: Segment, register: Register, ready: Probe | None = None) -> None:
-        sealed = SealedPart.of(segment, self.engine, ready=ready)
+    def _hold(
+        self,
+        segment: Segment,
+        register: Register,
+        ready: Probe | None = None,
+        compiled: CompiledDiagrams | None = None,
+    ) -> None:
+        diagrams = None if compiled is None else Diagrams(compiled)
+        sealed = SealedPart.of(segment, self.engine, ready=ready, diagrams=diagrams)
         self._state = State((sealed,), (WriteBuffer(),), register)
 
     # -- match ---------------------------------------------------------------------------------

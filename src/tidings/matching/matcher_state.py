@@ -5,6 +5,7 @@ A state is replaced, never changed. Only its last write buffer grows, under the 
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,6 +17,8 @@ from tidings.filters.canonical import Test
 from tidings.matching.diagrams.diagrams import Diagrams
 from tidings.matching.diagrams.planning.ranking import Rates
 from tidings.matching.diagrams.segment_trees import choose_trees
+from tidings.matching.disk import matcher_folder
+from tidings.matching.disk.diagram_folder import SavedDiagrams
 from tidings.matching.register import Register
 from tidings.matching.segments.assembly import DisassembledSegment, assemble
 from tidings.matching.segments.part import Part
@@ -49,11 +52,13 @@ class SealedPart(msgspec.Struct, frozen=True):
         diagrams: Diagrams | None = None,
     ) -> SealedPart:
         """Build a part, and the diagrams that the engine asks for, unless they are given. `counts`
-        and `seen` are the statistics so far, and `rates` the pass rates of tests."""
+        and `seen` are the statistics so far, and `rates` the pass rates of tests. `ready` is the
+        index of the filters that are not diagrams."""
         skipped = None
         if diagrams is None:
             chosen = choose_trees(segment, engine, counts)
-            diagrams = Diagrams.build(chosen.trees, chosen.terms, rates) if chosen.trees else None
+            if chosen.trees:
+                diagrams, ready = Diagrams.build(chosen.trees, chosen.terms, rates), None
         if diagrams is not None:
             skipped = np.flatnonzero(np.isin(segment.arrays.box_slot, diagrams.slots))
         part = Part(segment, counts, ready, skipped)
@@ -82,6 +87,14 @@ class SealedPart(msgspec.Struct, frozen=True):
         """Whether other access tests would give far fewer candidates."""
         seen = self.statistics.seen
         return seen > 0 and excess_work(self.part, self.statistics.counts) > DRIFT
+
+    def save(self, path: pathlib.Path, engine: str, ids: Any, texts: Any) -> None:
+        """Write the filters and their diagrams to a directory, once the implications are found."""
+        saved = None
+        if self.diagrams is not None:
+            self.diagrams.link()
+            saved = SavedDiagrams(self.diagrams.compiled, engine)
+        matcher_folder.write(path, self.part.segment, self.part.index, ids, texts, saved)
 
     def renumber(self, number: Array) -> SealedPart:
         """The same part with new slots; for a part that was sealed while the register was

@@ -8,7 +8,8 @@
 
 If the edges are not known, as after a start without a compiled folder, one join of all filters with
 all filters finds the coverings. Cost: 45 s and 2 GB for 1,000,000 `mixed` filters from their
-texts; a merge parses only what was added.
+texts; a merge parses only what was added. The diagrams of wide filters are built here, with their
+implications, within budgets that no filter can exceed (matching/diagrams/planning).
 """
 
 from __future__ import annotations

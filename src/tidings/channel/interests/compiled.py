@@ -3,7 +3,7 @@
     manifest.json     counts, and what the filters were read with
     nodes, edges ...  numbers, kinds, identities; parents and children (places)
     boxes, corners ...    the index that finds the neighbours of a new filter
-    index/            the matcher over the plain and wide filters, with all texts
+    index/            the matcher over the plain and wide filters, with all texts and diagrams
 
 The folder can be rebuilt from the journal. So if it does not fit (another version of the program,
 other declared attributes, a damaged file), it is not used, and the nodes are compiled again.
@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from tidings import filters, matching, model
 from tidings.channel.interests.graph.patched_edges import CompiledGraph
-from tidings.channel.interests.kinds import ENGINE
+from tidings.channel.interests.kinds import COMPILED_ENGINE
 from tidings.filters import Attributes, Filter, parse
 from tidings.matching import Matcher
 from tidings.matching.covering import Boxed, CompiledBoxes
@@ -201,7 +201,7 @@ def _read(folder: Path, setting: Setting) -> Compiled:
     graph, keys = _tuple(CompiledGraph, "graph", arrays), _tuple(Keys, "key", arrays)
     matcher = Matcher.open(
         folder / "index", setting.attributes, functions=setting.kind.functions, background=False,
-        engine=ENGINE,
+        engine=COMPILED_ENGINE,
     )  # fmt: skip
     texts = read_table(folder / "index" / "filters.arrow").column("text")
     manifest.need(folder, nodes=len(graph.numbers))

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tidings.channel.interests.kinds import ENGINE
+from tidings.channel.interests.kinds import RECENT_ENGINE
 from tidings.filters import Filter
 from tidings.filters.canonical import Form, is_opaque, is_plain_term
 from tidings.filters.language import (
@@ -93,7 +93,7 @@ class Computing:
         needs = required_attribute(filter_.form)
         if needs not in self._matchers:
             needs = needs if len(self._matchers) < MOST_NEEDED else None
-            self._matchers.setdefault(needs, Matcher(engine=ENGINE))
+            self._matchers.setdefault(needs, Matcher(engine=RECENT_ENGINE))
         self._matchers[needs].add(number, filter_)
         self._filters[number] = KeptFilter(filter_.form, needs)
         self.calls.add(number, filter_.form)

@@ -13,7 +13,9 @@ from tidings.filters.canonical import Form, is_plain_term
 from tidings.matching.placing import is_plain
 
 PLAIN, WIDE, COMPUTING, NEVER = range(4)
-ENGINE = "trees"  # for wide filters: diagrams take too long to build beside an event loop
+# Diagrams of wide filters take too long to build beside an event loop. So the process that compiles
+# builds them, and what it saved is used as it is; until then, a wide filter is evaluated by itself.
+COMPILED_ENGINE, RECENT_ENGINE = "saved", "trees"
 
 
 def kind_of(form: Form) -> int:

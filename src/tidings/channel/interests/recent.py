@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidings.channel.interests.kinds import ENGINE, PLAIN, WIDE, kind_of
+from tidings.channel.interests.kinds import PLAIN, RECENT_ENGINE, WIDE, kind_of
 from tidings.filters import Filter
 from tidings.matching import Matcher
 from tidings.matching.placing import Question, Sketches
@@ -22,7 +22,7 @@ class Recent:
     def __init__(self) -> None:
         self.filters: dict[int, Filter] = {}
         self.texts: dict[int, str] = {}
-        self.matcher = Matcher(engine=ENGINE)
+        self.matcher = Matcher(engine=RECENT_ENGINE)
         """The matcher of plain and wide filters; its ids are the numbers of nodes."""
         self._by_key: dict[bytes, list[int]] = {}
         self._sketches = Sketches()

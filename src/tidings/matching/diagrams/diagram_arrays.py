@@ -12,8 +12,8 @@ import numpy.typing as npt
 from tidings.matching.array_fields import Int64, UInt32
 from tidings.matching.diagrams.class_edges import Edges
 from tidings.matching.diagrams.node_classes import Classes
-from tidings.matching.diagrams.planning.numbered_tests import Term
 from tidings.matching.diagrams.planning.plan import Plan
+from tidings.matching.segments.segment import Term
 
 Array = npt.NDArray[Any]
 NO_UNIT = 0xFFFFFFFF  # in group_unit: several units
@@ -60,11 +60,15 @@ class Members(NamedTuple):
 class CompiledDiagrams(msgspec.Struct, frozen=True):
     """Diagrams as they are evaluated and saved."""
 
-    terms: list[Term]  # of columns 1, 2, ...
+    terms: Sequence[Term]  # of columns 1, 2, ...
     arrays: DiagramArrays
     members: Members
     decided: Array  # uint32: filters that need no test: twice the slot, plus the result
     is_linked: bool = False  # whether the edges were searched
+
+    def __len__(self) -> int:
+        """The number of filters."""
+        return len(self.arrays.outputs) + len(self.decided)
 
     @property
     def slots(self) -> Array:

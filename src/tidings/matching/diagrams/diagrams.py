@@ -6,6 +6,7 @@ that have them, and `remove` those of fewer filters. An event ends on the arrays
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from typing import Any
@@ -55,6 +56,7 @@ class Diagrams:
 
     def __init__(self, compiled: CompiledDiagrams, draft: Draft | None = None) -> None:
         self.draft = draft
+        self._swapping = threading.Lock()  # one new version at a time
         found = compiled.terms
         self._encoders = [Encoder(term.ranks) for term in found]
         self._reader = Reader(
@@ -90,16 +92,19 @@ class Diagrams:
 
     def link(self) -> None:
         """Find the implication edges, and swap in arrays that have them."""
-        draft = self.draft
-        if draft is not None and not self.is_linked:
-            edges = find_edges(draft.classes, draft.plan.tests)
-            self._version = self._new_version(link_classes(self.compiled, draft.classes, edges))
-            self.draft = None
+        with self._swapping:
+            draft = self.draft
+            if draft is not None:
+                edges = find_edges(draft.classes, draft.plan.tests)
+                self._version = self._new_version(link_classes(self.compiled, draft.classes, edges))
+                self.draft = None
 
     def remove(self, slots: Array) -> None:
         """Take filters out, and swap in the arrays of the others. Before edges are found, this does
         nothing: the caller must ignore removed filters anyway."""
-        if self.is_linked:
+        with self._swapping:
+            if not self.is_linked:
+                return
             self._version = self._new_version(remove_filters(self.compiled, slots))
 
     def renumber(self, number: Array) -> Diagrams:
@@ -114,7 +119,7 @@ class Diagrams:
 
     def __len__(self) -> int:
         """The number of filters."""
-        return len(self.arrays.outputs) + len(self.compiled.decided)
+        return len(self.compiled)
 
     @property
     def slots(self) -> Array:

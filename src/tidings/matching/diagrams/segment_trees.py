@@ -22,8 +22,8 @@ from tidings.matching.segments.segment import Segment
 from tidings.matching.segments.segment_builder import is_indexed
 
 Array = npt.NDArray[Any]
-AUTO, BDD, TREES = "auto", "bdd", "trees"
-ENGINES = (AUTO, BDD, TREES)
+AUTO, BDD, TREES, SAVED = "auto", "bdd", "trees", "saved"
+ENGINES = (AUTO, BDD, TREES, SAVED)
 RARE = 1 / 512  # a wide filter whose hull lets fewer events through is evaluated on those events
 _OUTCOMES = ((1, sets.NULL), (2, sets.FALSE), (4, sets.TRUE))
 
@@ -46,7 +46,7 @@ def choose_trees(
     """The filters of a segment that become diagrams. `counts` maps the text of a term to the number
     of events per code."""
     chosen = Chosen()
-    if engine == TREES:
+    if engine in (TREES, SAVED):
         return chosen
     wide = {box for box, rest in segment.rest.items() if rest.form is not None}
     if not wide and engine == AUTO:

@@ -81,22 +81,22 @@ def write_manifest(folder: Path, kind: str, version: int, **notes: Any) -> None:
     write_file(folder / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
 
 
-def read_manifest(path: Path, kind: str, version: int) -> Manifest:
+def read_manifest(path: Path, kind: str, version: int, before: int = 2) -> Manifest:
     """Read the manifest and check it against its own digest. The version may be `version` or one of
-    the two before it. `need_files` checks the files."""
+    the `before` earlier ones, of which the oldest has no digest. `need_files` checks the files."""
     raw = manifest_bytes(path)
     try:
         manifest = msgspec.json.decode(raw, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise SnapshotError(f"snapshot '{path}': {MANIFEST} can't be read: {problem}") from None
-    if manifest.format != kind or not version - 2 <= manifest.version <= version:
+    if manifest.format != kind or not version - before <= manifest.version <= version:
         raise SnapshotError(
             f"snapshot '{path}': found format {manifest.format} version {manifest.version} in "
             f"{MANIFEST}, expected {kind} version {version}; rebuild it"
         )
-    # The oldest of the three versions has no digest. So if a manifest of that version has a digest,
-    # its version number is corrupt, and the digest does not match.
-    has_digest = bool(manifest.digest) or manifest.version > version - 2
+    # The oldest version has no digest. So if a manifest of that version has a digest, its version
+    # number is corrupt, and the digest does not match.
+    has_digest = bool(manifest.digest) or not before or manifest.version > version - before
     if has_digest and manifest.digest != _digest_of(manifest):
         raise SnapshotError(_altered_message(path, MANIFEST))
     return manifest

@@ -7,6 +7,8 @@ The directory contains:
     terms.arrow      text and rank space (its cuts as MessagePack) of each term
     rest.arrow       conditions to evaluate: box, and tests (MessagePack) or a wide filter's slot
     filters.arrow    id and text of every filter
+    diagrams/        the filters that are diagrams (diagram_folder.py), if there are any; the probe
+                     is then that of all others
 """
 
 from __future__ import annotations
@@ -24,24 +26,47 @@ import pyarrow.compute as pc
 from tidings.filters import Attributes, Filter, parse
 from tidings.filters.canonical import NEVER
 from tidings.filters.dialects import Context, parse_term, rekeyed_calls
-from tidings.filters.language import Literal
 from tidings.filters.values import ValueSet, sets
-from tidings.matching.array_fields import fields_of
-from tidings.matching.disk.manifest import SnapshotError, need_files, read_manifest, write_manifest
+from tidings.matching.diagrams.diagram_arrays import CompiledDiagrams
+from tidings.matching.diagrams.segment_trees import SAVED
+from tidings.matching.disk.diagram_folder import (
+    DIAGRAMS,
+    SavedDiagrams,
+    has_diagrams,
+    need_diagram_files,
+    read_diagrams,
+    write_diagrams,
+)
+from tidings.matching.disk.index_files import (
+    pack,
+    read_array,
+    read_arrays,
+    read_terms,
+    write_array,
+    write_arrays,
+    write_terms,
+)
+from tidings.matching.disk.manifest import (
+    Manifest,
+    SnapshotError,
+    need_files,
+    read_manifest,
+    write_manifest,
+)
 from tidings.matching.disk.snapshot_folder import (
-    as_array,
     read_table,
     read_whole,
     replacing,
     write_table,
 )
-from tidings.matching.rank_space.ranks import Ranks
 from tidings.matching.segments.assembly import disassemble
 from tidings.matching.segments.probe_kernels import Probe
-from tidings.matching.segments.segment import REST, Arrays, Rest, Segment, Term
+from tidings.matching.segments.segment import REST, Arrays, Rest, Segment
 from tidings.model import LimitError
 
-FORMAT, VERSION = "tidings-matcher", 5
+FORMAT, VERSION = "tidings-matcher", 6
+BEFORE = 3  # earlier versions that can be read; those before 6 have no diagrams
+REKEYED = 5  # before this version, some filters had other identities
 MOST_BYTES = 2**31 - 2**20  # the most bytes of text that 32-bit offsets can address
 Ids = Any  # a sequence of ids, or an Arrow column of them
 Texts = Any  # a sequence of texts, or an Arrow column of them
@@ -51,37 +76,43 @@ class OpenedMatcher(msgspec.Struct, frozen=True):
     """The contents of an opened matcher; ids and texts stay in Arrow memory until needed."""
 
     segment: Segment
-    probe: Probe
+    probe: Probe | None  # None: it must be built again
     ids: Any
     texts: Any
     aside: Mapping[int, str] = {}  # by slot, the reason why a filter is now refused
     outdated: bool = False  # whether the filters must be compiled again
+    diagrams: SavedDiagrams | None = None
+
+    def take(self, engine: str) -> tuple[CompiledDiagrams | None, Probe | None]:
+        """The saved diagrams, if they are what an engine would build, and the probe of the other
+        filters, unless it must be built again."""
+        saved = self.diagrams
+        if saved is None:
+            return None, self.probe
+        return (saved.compiled, self.probe) if engine in (saved.engine, SAVED) else (None, None)
 
 
-def write(path: Path, segment: Segment, probe: Probe, ids: Ids, texts: Texts) -> None:
-    """Write a matcher to a directory; a snapshot that is already there is replaced."""
+def write(
+    path: Path,
+    segment: Segment,
+    probe: Probe,
+    ids: Ids,
+    texts: Texts,
+    diagrams: SavedDiagrams | None = None,
+) -> None:
+    """Write a matcher to a directory; a snapshot that is already there is replaced. The probe is
+    that of the filters that are not diagrams."""
     with replacing(path) as folder:
+        if diagrams is not None:
+            write_diagrams(folder / DIAGRAMS, diagrams)
         _write_files(folder, segment, probe, ids, texts)
 
 
 def _write_files(folder: Path, segment: Segment, probe: Probe, ids: Ids, texts: Texts) -> None:
-    for arrays in (segment.arrays, probe):
-        for name in arrays._fields:
-            write_table(
-                folder / f"{name}.arrow", {"values": pa.array(getattr(arrays, name).ravel())}
-            )
-    write_table(folder / "many.arrow", {"values": pa.array(segment.many)})
-    pack = msgspec.msgpack.Encoder(enc_hook=sets.pack_number).encode
-    terms = segment.terms
-    write_table(
-        folder / "terms.arrow",
-        {
-            "text": pa.array([term.text for term in terms], pa.string()),
-            "elements": pa.array([term.elements for term in terms], pa.bool_()),
-            "ordered": pa.array([term.ranks.ordered for term in terms], pa.bool_()),
-            "cuts": pa.array([pack(term.ranks.cuts) for term in terms], pa.binary()),
-        },
-    )
+    write_arrays(folder, segment.arrays)
+    write_arrays(folder, probe)
+    write_array(folder / "many.arrow", segment.many)
+    write_terms(folder / "terms.arrow", segment.terms)
     rest = sorted(segment.rest.items())
     box_slot = segment.arrays.box_slot
     tests = [None if one.form else pack([(t, v.cuts) for t, v in one.tests]) for _, one in rest]
@@ -130,28 +161,36 @@ def read(
 
 
 def _read_files(path: Path, context: Context) -> OpenedMatcher:
-    manifest = read_manifest(path, FORMAT, VERSION)
-    need_files(path, manifest)
-    arrays = Arrays(**_read_arrays(path, Arrays))
-    probe = Probe(**_read_arrays(path, Probe))
+    manifest = need_matcher_files(path)
+    arrays, probe = read_arrays(path, Arrays), read_arrays(path, Probe)
     filters = read_table(path / "filters.arrow")
     texts = filters.column("text")
     rest, opaque, aside = _read_rest(path, texts, context)
-    terms, refused = _read_terms(path, context)
-    many = _array(path / "many.arrow")
+    terms, refused = read_terms(path / "terms.arrow", context)
+    many = read_array(path / "many.arrow")
     manifest.need(path, slots=len(many), filters=len(texts))
     segment = Segment(terms, arrays, rest, opaque, len(many), many)
     if refused:
         aside |= _slots_that_test(segment, refused)
     if aside:
         segment = _without_slots(segment, aside)
-    outdated = manifest.version < VERSION and has_rekeyed(texts)
-    return OpenedMatcher(segment, probe, filters.column("id"), texts, aside, outdated)
+    outdated = manifest.version < REKEYED and has_rekeyed(texts)
+    diagrams = None
+    if has_diagrams(manifest):
+        if aside:  # some diagrams may now be refused, and the probe does not have the others
+            return OpenedMatcher(segment, None, filters.column("id"), texts, aside, outdated)
+        diagrams = read_diagrams(path / DIAGRAMS, context)
+    return OpenedMatcher(segment, probe, filters.column("id"), texts, aside, outdated, diagrams)
 
 
-def need_matcher_files(path: Path) -> None:
-    """Check every byte of a folder against its digest; raise SnapshotError on a mismatch."""
-    need_files(path, read_manifest(path, FORMAT, VERSION))
+def need_matcher_files(path: Path) -> Manifest:
+    """Check every byte of a folder against its digest, and return the manifest; raise SnapshotError
+    on a mismatch."""
+    manifest = read_manifest(path, FORMAT, VERSION, BEFORE)
+    need_files(path, manifest)
+    if has_diagrams(manifest):
+        need_diagram_files(path / DIAGRAMS)
+    return manifest
 
 
 def has_rekeyed(texts: Any) -> bool:
@@ -161,35 +200,6 @@ def has_rekeyed(texts: Any) -> bool:
         pc.any(pc.match_substring(texts, call, ignore_case=True)).as_py()
         for call in rekeyed_calls()
     )
-
-
-def _read_arrays(path: Path, kind: type[Arrays | Probe]) -> dict[str, Any]:
-    """The arrays of a named tuple class, each from the file with its name."""
-    found = {}
-    for name, field in fields_of(kind).items():
-        array = _array(path / f"{name}.arrow")
-        found[name] = array.reshape(-1, field.width) if field.width else array
-    return found
-
-
-def _array(path: Path) -> Any:
-    return as_array(read_table(path).column("values"))
-
-
-def _read_terms(path: Path, context: Context) -> tuple[tuple[Term, ...], dict[int, str]]:
-    """The terms and, by column, the reasons why terms are now refused; null replaces such a
-    term."""
-    found: list[Term] = []
-    refused: dict[int, str] = {}
-    for row in read_table(path / "terms.arrow").to_pylist():
-        cuts = sets.unpack_cuts(msgspec.msgpack.decode(row["cuts"], type=list[tuple[Any, ...]]))
-        try:
-            node = parse_term(row["text"], context)
-        except LimitError as problem:
-            node = Literal(None)
-            refused[len(found) + 1] = problem.reason
-        found.append(Term(row["text"], node, Ranks(cuts, row["ordered"]), row["elements"]))
-    return tuple(found), refused
 
 
 def _slots_that_test(segment: Segment, refused: Mapping[int, str]) -> dict[int, str]:

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from tidings.filters.canonical import Form
 from tidings.matching.covering import GatheredHulls, segment_of_hulls
-from tidings.matching.disk import matcher_folder
+from tidings.matching.diagrams.segment_trees import AUTO
+from tidings.matching.matcher_state import SealedPart
 from tidings.matching.segments.assembly import assemble, merge_segments
-from tidings.matching.segments.probe import build_probe
 from tidings.matching.segments.segment import Segment
 from tidings.matching.segments.segment_builder import build_segment
 
@@ -55,6 +55,7 @@ def _with_places(segment: Segment, count: int) -> Segment:
 
 
 def save_segment(path: Path, segment: Segment, texts: pa.ChunkedArray) -> None:
-    """Write a matcher whose ids are places; texts[i] is the filter at place i."""
+    """Write a matcher whose ids are places, with the diagrams of its wide filters; texts[i] is the
+    filter at place i."""
     ids = pa.chunked_array([pa.array(np.arange(len(texts), dtype=np.int64))])
-    matcher_folder.write(path, segment, build_probe(segment, None), ids, texts)
+    SealedPart.of(segment, AUTO).save(path, AUTO, ids, texts)

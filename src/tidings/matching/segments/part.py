@@ -71,12 +71,13 @@ class Part:
         ready: Probe | None = None,
         skipped: Array | None = None,
     ) -> None:
-        """`skipped` has boxes that are not searched, because their filters are diagrams."""
+        """`skipped` has boxes that are not searched, because their filters are diagrams; `ready` is
+        the index of the others."""
         self.segment = segment
         self._skipped = skipped
         self._searched = segment if skipped is None else without_entries(segment, skipped)
         self._counts = counts
-        self._ready = ready if skipped is None else None
+        self._ready = ready
         self.encoders = [Encoder(term.ranks) for term in segment.terms]
         self._columns = [
             (at, term, encoder)
@@ -243,10 +244,6 @@ class Part:
         """The index for single events. The index is built on first use, because batches do not need
         it."""
         return self._ready or build_probe(self._searched, self._counts)
-
-    def full_index(self) -> Probe:
-        """The index with all boxes, also those that are not searched here; for saving."""
-        return self.index if self._skipped is None else build_probe(self.segment, self._counts)
 
     @cached_property
     def _reader(self) -> Reader:

@@ -15,12 +15,7 @@ from tidings.filters.language import Expression
 from tidings.filters.values import sets
 from tidings.matching.diagrams.planning.ranking import Rates, order_tests, tests_of
 from tidings.matching.rank_space.ranks import Ranks, asks_order
-
-
-class Term(msgspec.Struct, frozen=True):
-    text: str
-    node: Expression
-    ranks: Ranks
+from tidings.matching.segments.segment import Term
 
 
 class Tests(msgspec.Struct, frozen=True):

@@ -1,0 +1,82 @@
+"""The diagrams of a matcher on disk: a folder inside the folder of the matcher, mapped when opened.
+
+    manifest.json    the format, the engine that chose the filters, and their number
+    NAME.arrow       one file for each array: tests in the order of their ranks, groups, classes,
+                     implication edges, gates, slots, and the units of groups
+    terms.arrow      text and rank space of each term
+    decided.arrow    filters that need no test
+
+So whoever opens the matcher builds no diagram, and looks for no edge.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from tidings.files import make_folder
+from tidings.filters.dialects import Context
+from tidings.matching.diagrams.diagram_arrays import CompiledDiagrams, DiagramArrays, Members
+from tidings.matching.disk.index_files import (
+    read_array,
+    read_arrays,
+    read_terms,
+    write_array,
+    write_arrays,
+    write_terms,
+)
+from tidings.matching.disk.manifest import (
+    MANIFEST,
+    Manifest,
+    SnapshotError,
+    need_files,
+    read_manifest,
+    write_manifest,
+)
+
+DIAGRAMS = "diagrams"  # the name of the folder
+FORMAT, VERSION = "tidings-diagrams", 1
+
+
+class SavedDiagrams(msgspec.Struct, frozen=True):
+    """Diagrams, and the engine that chose their filters."""
+
+    compiled: CompiledDiagrams
+    engine: str
+
+
+def write_diagrams(folder: Path, saved: SavedDiagrams) -> None:
+    """Write diagrams, whose edges were found, to a new folder."""
+    compiled = saved.compiled
+    make_folder(folder)
+    write_arrays(folder, compiled.arrays)
+    write_arrays(folder, compiled.members)
+    write_terms(folder / "terms.arrow", compiled.terms)
+    write_array(folder / "decided.arrow", compiled.decided)
+    write_manifest(folder, FORMAT, VERSION, filters=len(compiled), engine=saved.engine)
+
+
+def has_diagrams(matcher: Manifest) -> bool:
+    """Whether the folder of a matcher has diagrams."""
+    return f"{DIAGRAMS}/{MANIFEST}" in matcher.files
+
+
+def need_diagram_files(folder: Path) -> Manifest:
+    """Check every byte of a folder against its digest, and return the manifest; raise SnapshotError
+    on a mismatch."""
+    manifest = read_manifest(folder, FORMAT, VERSION, before=0)
+    need_files(folder, manifest)
+    return manifest
+
+
+def read_diagrams(folder: Path, context: Context) -> SavedDiagrams:
+    manifest = need_diagram_files(folder)
+    terms, refused = read_terms(folder / "terms.arrow", context)
+    for reason in refused.values():
+        raise SnapshotError(f"snapshot '{folder}': a term is now refused: {reason}; rebuild it")
+    arrays, members = read_arrays(folder, DiagramArrays), read_arrays(folder, Members)
+    decided = read_array(folder / "decided.arrow")
+    compiled = CompiledDiagrams(terms, arrays, members, decided, is_linked=True)
+    manifest.need(folder, filters=len(compiled))
+    return SavedDiagrams(compiled, str(manifest.notes.get("engine")))

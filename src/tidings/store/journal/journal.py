@@ -214,7 +214,7 @@ class FileJournal:
         self.lineage = tuple(Life(*one) for one in state.lives)
         self.last_node = state.last_node
         """The highest number that a node ever had."""
-        self._serial = state.serial
+        self._serial = state.highest_serial() if losses else state.serial
         self._identity = _identity(self.path)
         older = threading.Thread(
             target=self._lookup.read_older, args=(self._upkeep.since,), daemon=True

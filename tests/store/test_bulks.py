@@ -23,8 +23,8 @@ from tidings.matching.disk import SnapshotError, UnreadableSnapshot
 from tidings.model import EnvironmentProblem, Id, TidingsError
 from tidings.routing.root.history import Gone
 from tidings.routing.root.interests import Placed
-from tidings.snapshots import Snapshot, identity_of
-from tidings.spark.loading.log_snapshots import path_of
+from tidings.snapshots import LANGUAGE, Snapshot, identity_of, snapshot as snapshot_module
+from tidings.spark.loading.log_snapshots import compile_version, path_of
 from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
 from tidings.store import Adoption, Change, ChangeLog, LogError, owner_of
 from tidings.store.folder import CURRENT, read_format
@@ -199,6 +199,29 @@ def test_a_channel_from_a_snapshot_is_used_without_a_copy(tmp_path: Path) -> Non
     found = read_format(tmp_path)
     assert found is not None
     assert found.format == CURRENT
+
+
+@pytest.mark.parametrize("reopens", [False, True])
+def test_a_bulk_of_an_older_language_is_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reopens: bool
+) -> None:
+    """Also if the snapshot that was adopted was older than the release that adopted it."""
+    log = ChangeLog(tmp_path / "log")
+    with monkeypatch.context() as older:
+        older.setattr(snapshot_module, "LANGUAGE", LANGUAGE - 1)
+        snapshot = Snapshot.build({f"b{k}": f"n > {k}" for k in range(9)})
+        if reopens:
+            snapshot.save(tmp_path / "file")
+            older.undo()
+            snapshot = Snapshot.open(tmp_path / "file")
+        version = log.adopt(snapshot)
+    bulk = log.bulk_at(version)
+    assert bulk is not None
+    compiled = compile_version(log, version, tmp_path / "home")
+    for name in ("nodes.arrow", "index/manifest.json"):
+        assert not (compiled / name).samefile(bulk / name)
+    assert Snapshot.open(compiled).language == LANGUAGE
+    assert Snapshot.open(compiled).subscribed() == Snapshot.open(bulk).subscribed()
 
 
 def test_the_log_has_one_entry(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ import msgspec
 from tidings import files
 from tidings.model import EnvironmentProblem
 
-LOCK, OWNER, FORMAT, BULKS = "lock", "owner", "channel", "bulks"
+LOCK, OWNER, FORMAT, BULKS, ASIDE = "lock", "owner", "channel", "bulks", "aside"
 CURRENT = 4
 """Since format 2, subscriptions can say who made them; since format 3, removed nodes and cursors
 can have steps to other nodes; since format 4, there are bulks."""

@@ -91,9 +91,10 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
     if path.exists():
         return path
     bulk = log.bulk_at(version)
-    if bulk is not None and _is_current(bulk, log.attributes):
-        _link_snapshot(path, bulk)
-        return path
+    with suppress(OSError, SnapshotError):  # it may be removed just now, as all of it has ended
+        if bulk is not None and _is_current(bulk, log.attributes):
+            _link_snapshot(path, bulk)
+            return path
     distinct = DistinctFilters(log.attributes, log.functions)
     state = log.state(version)
     filters: list[Written] = []

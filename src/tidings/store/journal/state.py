@@ -207,6 +207,18 @@ class JournalState(msgspec.Struct):
             found |= {n: key for n, key in self._bulk(bulk).each_key() if n not in gone}
         return found
 
+    def living_bulks(self) -> list[tuple[t.Adopted, set[int], set[Id]]]:
+        """The bulks of which a node or a subscription is left, with those that are gone."""
+        found = []
+        for at, one in enumerate(self.bulks):
+            nodes, ids = self.gone_of(at)
+            assert isinstance(self.nodes, Layered)
+            assert isinstance(self.subscriptions, Layered)
+            left = self.nodes.layers[at].size + self.subscriptions.layers[at].size
+            if len(nodes) + len(ids) < left:
+                found.append((one, nodes, ids))
+        return found
+
     def gone_of(self, at: int) -> tuple[set[int], set[Id]]:
         """The nodes and the ids of a bulk that do not count any more."""
         assert isinstance(self.nodes, Layered)

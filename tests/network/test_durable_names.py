@@ -13,7 +13,9 @@ from tests.broker.networks import BRIEF, at, payloads, running, started, stopped
 from tests.broker.processes import Process
 
 from tidings import Refusal, connect
-from tidings.routing.clients import Interrupted
+from tidings.network.agent import Agent
+from tidings.routing.clients import Delivery, Interrupted
+from tidings.routing.protocol.lineage import Break
 
 
 def test_an_equal_filter_is_the_same(tmp_path: Path) -> None:
@@ -77,6 +79,56 @@ def test_a_second_program_takes_the_name_over(tmp_path: Path) -> None:
             with pytest.raises(Refusal, match=sentence):
                 await first.subscribe("n > 9").__aenter__()
         await stopped(network)
+
+    running(work)
+
+
+def test_a_journal_that_lost_what_was_confirmed(tmp_path: Path) -> None:
+    """Serials and numbers of lost notifications are not taken for those that come later."""
+
+    async def publish(agent: Agent, numbers: range) -> None:
+        for n in numbers:
+            await agent.publish({"n": n}, b"payload %d." % n)
+
+    async def read(agent: Agent, name: str, last: int) -> list[object]:
+        found: list[object] = []
+        async with agent.subscribe("n > 0", name=name) as told:
+            async for one in told:
+                found.append(one.payload if isinstance(one, Delivery) else one)
+                if found[-1] == b"payload %d." % last:
+                    assert isinstance(one, Delivery)
+                    await told.confirm(one, 30)
+                    return found
+        raise AssertionError("it ended")
+
+    async def work() -> None:
+        network = await started(tmp_path, 0, BRIEF)
+        async with connect(at(network[0]), times=BRIEF, name="reader") as agent:
+            for name in ("all", "some"):
+                async with agent.subscribe("n > 0", name=name):
+                    pass
+            await publish(agent, range(1, 6))
+            assert len(await read(agent, "some", 4)) == 4
+            await publish(agent, range(6, 11))
+            assert len(await read(agent, "all", 10)) == 10
+        await stopped(network)
+        (segment,) = (tmp_path / "journal.db").glob("*.log")
+        data = bytearray(segment.read_bytes())
+        for n in range(6, 11):
+            data[data.index(b"payload %d." % n)] ^= 0xFF
+        segment.write_bytes(data)
+        for first in (11, 21):  # the second start is without a loss
+            network = await started(tmp_path, 0, BRIEF)
+            async with connect(at(network[0]), times=BRIEF, name="reader") as agent:
+                await publish(agent, range(first, first + 8))
+                new = [b"payload %d." % n for n in range(first, first + 8)]
+                for name in ("all", "some"):
+                    found = await read(agent, name, first + 7)
+                    if first == 11:
+                        assert isinstance(found.pop(0), Break)
+                        assert name == "all" or found.pop(0) == b"payload 5."
+                    assert found == new
+            await stopped(network)
 
     running(work)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,6 +59,24 @@ def test_a_snapshot_in_a_bucket(cache: Path, scheme: str) -> None:
     assert Snapshot.open(address).subscribed() == {"dee": 1}
     assert opened.subscribed() == built.subscribed()
     assert len(list(cache.iterdir())) == 2
+
+
+@pytest.mark.usefixtures("server")
+def test_without_a_cache_there_is_one_copy_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every worker process uses it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/none")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    address = "s3://box/uncached/snapshot"
+    Snapshot.build(FILTERS).save(address)
+    first, second = Snapshot.open(address), Snapshot.open(address)
+    assert first.path == second.path
+    home = tmp_path / f"tidings-{os.getuid()}" / "snapshots"
+    assert first.path == home / identity_of(address) / "snapshot"
+    assert [one.name for one in tmp_path.iterdir()] == [home.parent.name]
+    assert second.subscriptions(EVENTS).to_pylist() == first.subscriptions(EVENTS).to_pylist()
 
 
 @pytest.mark.usefixtures("server", "cache")

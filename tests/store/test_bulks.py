@@ -14,8 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.damage import flip_bit
 from tests.store.test_compaction import begin_file, make_older, segments_of
-from tests.store.test_journal import opened, write
+from tests.store.test_journal import opened, record, write
 
 from tidings import Attributes, parse
 from tidings.channel.interests import ArrayInterests
@@ -23,13 +24,14 @@ from tidings.matching.disk import SnapshotError, UnreadableSnapshot
 from tidings.model import EnvironmentProblem, Id, TidingsError
 from tidings.routing.root.history import Gone
 from tidings.routing.root.interests import Placed
-from tidings.snapshots import Snapshot, identity_of
-from tidings.spark.loading.log_snapshots import path_of
+from tidings.snapshots import LANGUAGE, Snapshot, identity_of, snapshot as snapshot_module
+from tidings.spark.loading.log_snapshots import compile_version, path_of
 from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
-from tidings.store import Adoption, Change, ChangeLog, LogError, owner_of
+from tidings.store import Adoption, Change, ChangeLog, LogError, bulks as bulks_module, owner_of
 from tidings.store.folder import CURRENT, read_format
-from tidings.store.groups import GroupLog
-from tidings.store.journal import FileJournal
+from tidings.store.groups import GroupLog, LostEnd
+from tidings.store.journal import FileJournal, checkpoint
+from tidings.store.journal.state import JournalState
 from tidings.store.journal.upkeep import upkeep
 from tidings.store.known_log import KnownLog
 from tidings.store.layered import Layer, Layered
@@ -49,6 +51,8 @@ class Model:
         self.now: dict[Id, tuple[str, int]] = {}
         self.nodes: dict[bytes, int] = {}  # living ones
         self.at: dict[int, dict[Id, tuple[str, int]]] = {0: {}}
+        self.adopted: list[tuple[int, int, set[Id]]] = []  # the range of nodes, and the ids
+        self.unchanged: set[Id] = set()  # since they were adopted
 
     def _end(self) -> None:
         living = {node for _, node in self.now.values()}
@@ -57,6 +61,7 @@ class Model:
 
     def put(self, id_: Id, text: str | None) -> None:
         self.version += 1
+        self.unchanged.discard(id_)
         if text is None:
             del self.now[id_]
         else:
@@ -73,6 +78,8 @@ class Model:
         self.version += len(places)
         for key, (place, _) in places.items():
             self.nodes.setdefault(key, first + place)
+        self.adopted.append((first, self.version, {*pairs}))
+        self.unchanged |= {*pairs}
         self._end()
 
     def tags(self, version: int) -> list[list[int]]:
@@ -86,6 +93,10 @@ class Model:
                 ))
             )  # fmt: skip
         return found
+
+
+def state_of(folder: Path) -> JournalState:
+    return state_at(folder, read_mark(folder, GroupLog(folder)))
 
 
 def told(log: ChangeLog, version: int) -> dict[Id, tuple[bytes, int]]:
@@ -124,6 +135,16 @@ def test_any_order_of_adoptions_and_changes(tmp_path: Path, seed: int, integer: 
             assert log.put(id_, text) == model.version
         if rng.random() < 0.2:
             log.forget_before(log.version)  # a checkpoint
+            left = {one.name for one in state_of(tmp_path).bulks}
+            assert {one.name for one in tmp_path.glob("bulks/*")} == left
+            assert len(left) <= len(model.adopted)
+            for first, last, ids in model.adopted:
+                used = {node for _, node in model.now.values()}
+                is_used = any(first <= node <= last for node in used)
+                is_left = any(name.startswith(f"{first:020d}-") for name in left)
+                # an id that never changed keeps its bulk, even if its node is shared
+                assert is_left >= is_used
+                assert is_left or not ids & model.unchanged
         if rng.random() < 0.3:
             log = ChangeLog(tmp_path)  # another process
         assert told(log, model.version) == expected(model, model.version)
@@ -199,6 +220,29 @@ def test_a_channel_from_a_snapshot_is_used_without_a_copy(tmp_path: Path) -> Non
     found = read_format(tmp_path)
     assert found is not None
     assert found.format == CURRENT
+
+
+@pytest.mark.parametrize("reopens", [False, True])
+def test_a_bulk_of_an_older_language_is_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reopens: bool
+) -> None:
+    """Also if the snapshot that was adopted was older than the release that adopted it."""
+    log = ChangeLog(tmp_path / "log")
+    with monkeypatch.context() as older:
+        older.setattr(snapshot_module, "LANGUAGE", LANGUAGE - 1)
+        snapshot = Snapshot.build({f"b{k}": f"n > {k}" for k in range(9)})
+        if reopens:
+            snapshot.save(tmp_path / "file")
+            older.undo()
+            snapshot = Snapshot.open(tmp_path / "file")
+        version = log.adopt(snapshot)
+    bulk = log.bulk_at(version)
+    assert bulk is not None
+    compiled = compile_version(log, version, tmp_path / "home")
+    for name in ("nodes.arrow", "index/manifest.json"):
+        assert not (compiled / name).samefile(bulk / name)
+    assert Snapshot.open(compiled).language == LANGUAGE
+    assert Snapshot.open(compiled).subscribed() == Snapshot.open(bulk).subscribed()
 
 
 def test_the_log_has_one_entry(tmp_path: Path) -> None:
@@ -289,9 +333,7 @@ def test_a_shared_node_that_ended_does_not_come_back(tmp_path: Path) -> None:
     log.drop("a")
     log.drop("b")
     log.forget_before(log.version)
-    mark = read_mark(tmp_path, GroupLog(tmp_path))
-    state = state_at(tmp_path, mark)
-    known = KnownLog(GroupLog(tmp_path), state, lambda *_: None)
+    known = KnownLog(GroupLog(tmp_path), state_of(tmp_path), lambda *_: None)
     assert dict(known.uses) == {3: 1}
     again = ChangeLog(tmp_path).put("d", "x > 1")
     assert log.subscriptions()["d"] == ("x > 1", again)
@@ -482,9 +524,112 @@ def test_a_failed_adoption_leaves_the_channel_as_it_was(
         patched.setattr(GroupLog, "append", fail)
         with pytest.raises(LogError, match=r"the log can't be written: .*No space left"):
             log.adopt(Snapshot.build({"b": "x > 2"}))
+        assert not [*tmp_path.glob("bulks/*")]
+        patched.setattr(bulks_module.adopting, "sync", fail)
+        with pytest.raises(LogError, match=r"the log can't be written: .*No space left"):
+            log.adopt(Snapshot.build({"b": "x > 2"}))
+    assert not [*tmp_path.glob("bulks/*")]
     assert log.subscriptions() == {"a": ("x > 1", 1)}
     assert log.adopt(Snapshot.build({"b": "x > 2"})) == 2
     assert ChangeLog(tmp_path).subscriptions() == {"a": ("x > 1", 1), "b": ("x > 2", 2)}
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    log = ChangeLog(tmp_path)
+    first = log.bulk_of(log.adopt(Snapshot.build({"a": "x > 1"})))
+    for adopts in (False, True):
+        shutil.copytree(first, tmp_path / "bulks" / "00000000000000000002-left")
+        (tmp_path / "bulks" / ".00000000000000000002-half.x").mkdir()
+        if adopts:
+            second = log.bulk_of(log.adopt(Snapshot.build({"b": "x > 2"})))
+            assert {*tmp_path.glob("bulks/*")} == {first, second}
+        else:
+            log.forget_before(log.version)
+            assert {*tmp_path.glob("bulks/*")} == {first}
+    assert sorted(ChangeLog(tmp_path).subscriptions()) == ["a", "b"]
+
+
+def test_an_adoption_that_may_be_in_the_log_keeps_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, append = ChangeLog(tmp_path), GroupLog.append
+
+    def fail(self: GroupLog, *rest: Any) -> None:
+        append(self, *rest)
+        raise LostEnd("the log can't be written")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(GroupLog, "append", fail)
+        with pytest.raises(LogError, match="until then it accepts no changes"):
+            log.adopt(Snapshot.build({"a": "x > 1"}))
+    assert ChangeLog(tmp_path).subscriptions() == {"a": ("x > 1", 1)}
+
+
+@pytest.mark.parametrize("root", [False, True])
+def test_a_bulk_of_which_nothing_is_left_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: bool
+) -> None:
+    """By whoever writes the next checkpoint. A reader that has read the one before reads again."""
+    log = ChangeLog(tmp_path)
+    log.put("a", "n > 7")
+    last = log.adopt(Snapshot.build({f"b{k}": f"n > {k}" for k in range(3)}))
+    bulk = log.bulk_of(last)
+    log.adopt(Snapshot.build({"c": "n > 1"}))  # shares a node of the first
+    for k in range(3):
+        log.drop(f"b{k}")
+    log.forget_before(log.version)
+    assert bulk.exists()  # a node is used
+    if root:
+        opened(tmp_path, 7).close()
+    log.drop("c")
+    reader, reads = ChangeLog(tmp_path), checkpoint.read
+    if root:
+        journal = opened(tmp_path, 8)
+        assert [node for node, _ in journal.interests()] == [1, 3]
+        journal.drop_node(3, Gone(journal.history.base + 1))
+        journal.append(record(1, 1, bytes(10_000)))
+        monkeypatch.setattr(upkeep, "CHECKPOINT_BYTES", 1)
+        write(journal)
+        assert [node for node, _ in journal.interests()] == [1]
+        journal.close()
+    else:
+        late: list[None] = []
+
+        def read(*rest: Any, **more: Any) -> JournalState:
+            bulks_module.bulk._open.cache_clear()
+            if not late:  # another process is faster
+                late.append(None)
+                data = (tmp_path / "checkpoint").read_bytes()
+                log.forget_before(log.version)
+                new = (tmp_path / "checkpoint").read_bytes()
+                (tmp_path / "checkpoint").write_bytes(data)
+                try:
+                    return reads(*rest, **more)
+                finally:
+                    (tmp_path / "checkpoint").write_bytes(new)
+            return reads(*rest, **more)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(checkpoint, "read", read)
+            assert reader.subscriptions() == {"a": ("n > 7", 1)}
+    assert not [*tmp_path.glob("bulks/*")]
+    fresh = ChangeLog(tmp_path)
+    assert fresh.subscriptions() == log.subscriptions() == {"a": ("n > 7", 1)}
+    assert fresh.put("d", "n > 1") == fresh.subscriptions()["d"][1] > last + 1
+    assert fresh.repair().problems == []
+
+
+def test_a_bulk_whose_entry_is_lost_is_moved_aside(tmp_path: Path) -> None:
+    log = ChangeLog(tmp_path)
+    bulk = log.bulk_of(log.adopt(Snapshot.build({"a": "x > 1"})))
+    log.forget_before(log.version)
+    flip_bit(tmp_path / "checkpoint")
+    done = ChangeLog(tmp_path).repair()
+    assert done.aside
+    (left,) = Path(done.aside).glob(f"{bulk.name}.*")
+    assert identity_of(left)
+    assert not bulk.exists()
+    assert ChangeLog(tmp_path).adopt(Snapshot.build({"a": "x > 1"})) > 1
 
 
 @pytest.mark.parametrize("adopts", [False, True])

@@ -13,7 +13,8 @@ from tests.store.test_journal import BEFORE, opened, ready, record, write
 
 from tidings.model import EnvironmentProblem
 from tidings.routing.protocol.lineage import Lineage
-from tidings.routing.protocol.messages import Range
+from tidings.routing.protocol.messages import Life, Range, Step
+from tidings.routing.root.cursors import Confirmation, Cursor
 from tidings.routing.root.history import Gone
 from tidings.routing.root.interests import Placed
 from tidings.store.journal import (
@@ -127,6 +128,52 @@ def test_a_journal_without_a_checkpoint_yet_is_whole(tmp_path: Path) -> None:
     journal.close()
     assert not (tmp_path / "journal" / checkpoint.NAME).exists()
     assert not ready(FileJournal(tmp_path / "journal")).losses
+
+
+# -- named subscriptions ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("repairs", [False, True])
+def test_after_a_loss_no_serial_and_no_number_counts_as_confirmed(
+    tmp_path: Path, repairs: bool
+) -> None:
+    """The notifications 6 to 10 are lost, but what was confirmed of them is readable."""
+    path = tmp_path / "journal"
+    journal = opened(path, 1)
+    journal.add_node(7, b"price > 90")
+    step = Step(10, 7, 10, 10, {3: 4, 7: 10}, {7: 10})
+    for key in ("pieces", "all", "none"):
+        journal.set_cursor(key, Cursor(7, b"price > 90", 0, 0, {}))
+    journal.set_cursor("revised", Cursor(7, b"price > 90", 4, 4, {3: 4}, steps=(step,)))
+    for first in (1, 6):
+        for serial in range(first, first + 5):
+            journal.append(record(serial, 7, b"payload %d." % serial))
+        write(journal)
+    journal.confirm("pieces", Confirmation(4, 4, {7: 4}, 10, (5,)))
+    journal.confirm("all", Confirmation(10, 10, {7: 10}, 10))
+    write(journal)
+    journal.close()
+    (segment,) = path.glob("*.log")
+    data = segment.read_bytes()
+    for serial in range(6, 11):
+        flip_bit(segment, data.index(b"payload %d." % serial))
+    if repairs:
+        journal = FileJournal(path)
+        journal.repair()
+        journal.close()
+    journal = opened(path, 2)
+    assert journal.lineage == (Life(2, 11),)
+    memory = ready(journal).memory([Placed(7, (), ())])
+    assert (memory.serial, memory.counts, memory.totals) == (10, {7: 5}, {7: 5})
+    cursors = memory.cursors
+    assert {key: one.counts for key, one in cursors.items()} == {
+        "none": {}, "pieces": {7: 4}, "all": {7: 5}, "revised": {3: 4},
+    }  # fmt: skip
+    assert (cursors["pieces"].total, cursors["all"].total) == (4, 5)
+    assert cursors["revised"].steps[0].begins == {7: 5}
+    assert cursors["revised"].steps[0].total == 5
+    assert all(one.is_broken for one in cursors.values())
+    assert not cursors["all"].confirm(Confirmation(11, 6, {7: 6}, 11)).is_broken
 
 
 # -- numbers of nodes ------------------------------------------------------------------------------

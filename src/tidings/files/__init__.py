@@ -6,6 +6,7 @@
     private.py         files (0600) and folders (0700) that only their owner can access
     places.py          local paths, and addresses such as s3://bucket/folder
     secret.py          files with tokens, refused if others can read them
+    temporary.py       temporary folders of a process, or of all processes of a user
     toml_file.py       reads files of settings; reports all problems with line numbers
     user_cache.py      the user's cache folder, for data that can be rebuilt or fetched again
 
@@ -47,6 +48,7 @@ from tidings.files.private import (
     private_file,
 )
 from tidings.files.secret import SecretError, check_secret, read_secret
+from tidings.files.temporary import process_folder, user_temporary_folder
 from tidings.files.toml_file import TomlFile, find_lines, find_problems, read_toml, show_place
 from tidings.files.user_cache import copy_missing, open_cache_folder, user_cache_folder
 
@@ -76,6 +78,7 @@ __all__ = [
     "place_file",
     "placing",
     "private_file",
+    "process_folder",
     "read_secret",
     "read_toml",
     "release_lock",
@@ -89,6 +92,7 @@ __all__ = [
     "take_lock",
     "try_lock",
     "user_cache_folder",
+    "user_temporary_folder",
     "write_at",
     "write_file",
 ]

@@ -30,13 +30,14 @@ from tidings.snapshots.building import (
 )
 from tidings.snapshots.identity import identity_of, need_whole
 from tidings.snapshots.shape import Shape
-from tidings.snapshots.snapshot import FORMAT, VERSION, Snapshot
+from tidings.snapshots.snapshot import FORMAT, LANGUAGE, VERSION, Snapshot, language_in
 from tidings.snapshots.verifying import Verification, verify_nodes
 from tidings.snapshots.versioned import VersionedSnapshot
 from tidings.snapshots.view import View
 
 __all__ = [
     "FORMAT",
+    "LANGUAGE",
     "VERSION",
     "BuiltGraph",
     "BuiltNodes",
@@ -50,6 +51,7 @@ __all__ = [
     "build_graph",
     "build_nodes",
     "identity_of",
+    "language_in",
     "members_of",
     "need_whole",
     "verify_nodes",

@@ -1,6 +1,7 @@
 """Copies snapshots from and to an address such as s3://bucket/snapshot.
 
-The copy is kept in the user's cache under the snapshot's identity. So all processes of a machine
+The copy is kept in the user's cache, or without one in a temporary folder, under the snapshot's
+identity. So all processes of a machine
 share one copy, and a snapshot that replaces another at the same address is copied again. Digests
 are checked when the copy is opened, as for any snapshot.
 """
@@ -10,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,11 @@ from tidings.files import (
     open_cache_folder,
     open_place,
     user_cache_folder,
+    user_temporary_folder,
 )
 from tidings.matching.disk import MANIFEST, SnapshotError
 
+COPIES = "[0-9a-f]{32}"  # the names of their folders
 MANIFESTS = (MANIFEST, f"index/{MANIFEST}")
 KEPT = 30 * 86_400.0  # how many seconds an unused copy is kept
 
@@ -50,12 +52,13 @@ def fetch_snapshot(address: str | Path) -> Path:
     """A local folder with a copy of the snapshot at an address."""
     identity = remote_identity(address)
     home = user_cache_folder("snapshots", identity)
-    open_cache_folder(home, "[0-9a-f]{32}", KEPT)
+    open_cache_folder(home, COPIES, KEPT)
+    if not (home / "snapshot").is_dir() and not (home.is_dir() and os.access(home, os.W_OK)):
+        home = user_temporary_folder() / "snapshots" / identity  # executors may have no cache
+        open_cache_folder(home, COPIES, KEPT)
     place = home / "snapshot"
     if place.is_dir():
         return place
-    if not (home.is_dir() and os.access(home, os.W_OK)):  # executors may have no cache folder
-        place = Path(tempfile.mkdtemp(prefix="tidings-snapshot-"), "snapshot")
     try:
         with filling_folder(place) as folder:
             make_folder(folder)

@@ -31,6 +31,7 @@ from tidings.files import address_of, local_path, scheme_of
 from tidings.filters import Attributes, Filter
 from tidings.matching import Matcher
 from tidings.matching.disk import (
+    Manifest,
     as_array,
     has_rekeyed,
     need_files,
@@ -48,6 +49,9 @@ from tidings.snapshots.view import View
 
 Array = npt.NDArray[Any]
 FORMAT, VERSION = "tidings-snapshot", 3
+# increased when filters change their meaning, pipelines their files beside a snapshot, or
+# compilations their nodes, so that the snapshots of a channel are compiled again
+LANGUAGE = 5
 
 
 class Snapshot:
@@ -63,6 +67,8 @@ class Snapshot:
         """The directory that the snapshot was opened from; None if it was built in this process."""
         self.address: str | None = None
         """The address that this directory was copied from; None if it is not a copy."""
+        self.language = LANGUAGE
+        """The LANGUAGE with which the snapshot was compiled; 0 if that is not known."""
         self._nodes = nodes
         self._ids = nodes.ids
         self.view = View(
@@ -131,6 +137,7 @@ class Snapshot:
                 folder, FORMAT, VERSION, number=self.number, nodes=len(nodes.numbers),
                 edges=len(nodes.parents), subscriptions=len(self._ids),
                 attributes=None if attributes is None else attributes.declared(),
+                language=self.language,
             )  # fmt: skip
 
     @classmethod
@@ -180,6 +187,7 @@ class Snapshot:
             texts = read_table(folder / "index" / "filters.arrow").column("text")
             if has_rekeyed(texts):
                 return found._compile_again(texts.to_pylist())
+        found.language = language_in(manifest)
         return found
 
     def _compile_again(self, texts: list[str]) -> Snapshot:
@@ -196,7 +204,10 @@ class Snapshot:
     def renumbered(self, first: int, number: int) -> Snapshot:
         """The same subscriptions as another version, with nodes numbered from `first` on."""
         numbers = np.arange(first, first + len(self.numbers), dtype=np.int64)
-        return Snapshot(number, msgspec.structs.replace(self._nodes, numbers=numbers), self.matcher)
+        nodes = msgspec.structs.replace(self._nodes, numbers=numbers)
+        found = Snapshot(number, nodes, self.matcher)
+        found.language = self.language
+        return found
 
     # -- contents ------------------------------------------------------------------------------
 
@@ -296,3 +307,8 @@ class Snapshot:
     def subscriptions(self, events: Any, *, threads: int = 1) -> Any:
         """A ListArray with the ids of the subscriptions that match each event of a batch."""
         return self.view.subscriptions(events, threads=threads)
+
+
+def language_in(manifest: Manifest) -> int:
+    """The LANGUAGE with which a snapshot was compiled; 0 if that is not known."""
+    return manifest.count("language") if "language" in manifest.notes else 0

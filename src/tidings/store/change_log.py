@@ -482,13 +482,13 @@ class ChangeLog:
             )
 
     def _steady(self, read: Callable[[], T]) -> T:
-        """Call `read`; if segments were dropped meanwhile, call it again under a shared lock, so
-        that nobody can drop segments."""
+        """Call `read`; if segments or bulks were dropped meanwhile, call it again under a shared
+        lock, so that nobody can drop any."""
         try:
             try:
                 self._settle()
                 return read()
-            except (LogError, FileNotFoundError):
+            except (LogError, EnvironmentProblem, FileNotFoundError):
                 settle(self.path, self._key_of)
                 self._reader.forget_points()
                 with f.keep_unchanged(self.path):
@@ -519,7 +519,7 @@ def need_owner(owner: str) -> str:
 
 
 def _repair(folder: Path) -> Repair:
-    aside = folder / "aside"
+    aside = folder / f.ASIDE
     before = {*aside.iterdir()} if aside.is_dir() else set()
     journal = FileJournal(folder, repairs=True)
     try:

@@ -5,6 +5,8 @@ missing, and then remove them. So the log is complete even if this is interrupte
 removes the remaining segments. A rendezvous point does the same for its own log: see
 journal/journal.py.
 
+Bulks of which nothing is left are dropped in the same way: the checkpoint does not name them.
+
 Without a rendezvous point, whoever begins a new segment drops those that nobody has written to for
 KEPT_SECONDS. So the versions of that time stay readable, for batches that are repeated and for
 `subscriptions list --at`, and the log does not grow for ever.
@@ -63,5 +65,10 @@ def forget(folder: Path, version: int, *, is_owner: bool = False) -> None:
                 last = version_in(mark)
                 log.append([t.encode(t.At(last))], value_of(last, has_checkpoint=True))
             log.drop_before(max(one for one in log.segments() if one <= following))
+            if (folder / f.BULKS).exists():
+                from tidings.store.bulks import remove_unnamed  # loads pyarrow
+
+                now = state_at(folder, read_mark(folder, log))  # with what was adopted since
+                remove_unnamed(folder, (one.name for one in now.bulks))
         finally:
             log.close()

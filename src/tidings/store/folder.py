@@ -31,7 +31,8 @@ import msgspec
 from tidings import files
 from tidings.model import EnvironmentProblem
 
-LOCK, OWNER, FORMAT, BULKS, NUMBERS = "lock", "owner", "channel", "bulks", "numbers"
+LOCK, OWNER, FORMAT = "lock", "owner", "channel"
+BULKS, NUMBERS, ASIDE = "bulks", "numbers", "aside"
 CURRENT = 4
 """Since format 2, subscriptions can say who made them; since format 3, removed nodes and cursors
 can have steps to other nodes; since format 4, there are bulks."""

@@ -13,7 +13,7 @@ had a rendezvous point, though, agents may use the node, so only the rendezvous 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,20 +108,29 @@ class Writer:
 
     def adopt(self, snapshot: Snapshot, owner: str) -> int:
         """Adopt a snapshot as one version, which is also the number of its last node."""
-        from tidings.store.bulks import write_bulk  # loads pyarrow
+        from tidings.store.bulks import remove_unnamed, write_bulk  # loads pyarrow
 
         with self._changing() as known:
+            # what a process left that was killed while it adopted
+            remove_unnamed(self._folder, (one.name for one, _ in known.bulks))
             known.need_adoptable(snapshot, self._folder)
             if not len(snapshot.numbers):
                 return known.version
+            named, before = [one.name for one, _ in known.bulks], known.version
             first = known.last + 1
-            shared = known.find_shared(snapshot.keys)
-            name, identity = write_bulk(self._folder, snapshot, first, shared)
             last = first + len(snapshot.numbers) - 1
-            record = t.encode(t.Adopted(first, last, name, identity, owner, len(snapshot.ids)))
-            before = known.version
-            known.apply([record])
-            self._append_records(known, [record], before)
+            shared = known.find_shared(snapshot.keys)
+            try:
+                name, identity = write_bulk(self._folder, snapshot, first, shared)
+                record = t.encode(t.Adopted(first, last, name, identity, owner, len(snapshot.ids)))
+                known.apply([record])
+                self._append_records(known, [record], before)
+            except LostEnd:
+                raise  # the entry may be in the log
+            except (OSError, EnvironmentProblem, LogError):
+                with suppress(OSError):
+                    remove_unnamed(self._folder, named)
+                raise
             return last
 
     def _catch_up(self) -> KnownLog:

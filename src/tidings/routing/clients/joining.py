@@ -68,6 +68,7 @@ class Joining:
         self._lacking = float("inf")  # since when the life of the grant is not known above
         self._patience = patience
         self._was = 0  # the node that was refused, if the subscription may continue at another
+        self._is_told = False  # was the application told of a break since the last resumption?
         self.phase = Phase.STOPPED
         self.refusal = ""
         self.note, self.never = "", False
@@ -113,7 +114,7 @@ class Joining:
             self._confirming.pause()
         handout.resume(stream.now)
         handout.inbox.append(Break(reason))
-        self._was = 0
+        self._was, self._is_told = 0, True
 
     def _give_up_name(self, confirming: Confirming) -> None:
         life, now = self._standing.life, self._stream.now
@@ -259,8 +260,9 @@ class Joining:
             return
         assert self._confirming is not None
         stream = self._stream
-        if message.note:
+        if message.note and not self._is_told:
             stream.handout.inbox.append(Break(message.note))
+        self._is_told = False
         self._confirming.begin(
             message.serial, message.total, message.term, message.upto, message.gaps
         )

@@ -14,6 +14,10 @@ Several programs may use one name, at different routers. Each resumption gets a 
 all before it. A subscriber claims the name by its term, and the highest claimed term has the name.
 A resumption alone claims nothing: it may be a late message of a program that is gone.
 
+After a loss of data, a cursor may be ahead of the counts that are left (`after_loss`). The numbers
+of its nodes then go on where the counts are, and the next subscriber is told of a break, until it
+confirms something.
+
 A cursor keeps its node even if no subscriber is linked. The notifications of that node are kept
 too, within the limits. Cost: an entry for each node below, in memory and in checkpoints.
 """
@@ -54,6 +58,39 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
     term: int = 0  # of the last resumption
     upto: int = 0
     gaps: tuple[int, ...] = ()
+    is_broken: bool = False  # was data lost that the subscriber was not told about?
+
+    @property
+    def last(self) -> int:
+        """The highest serial that the cursor has seen."""
+        return max(self.serial, self.upto, *(one.serial for one in self.steps))
+
+    @property
+    def nodes(self) -> set[int]:
+        """The nodes whose numbers the cursor has."""
+        found = {self.node, *self.counts}
+        return found.union(*({one.node, *one.begins} for one in self.steps))
+
+    def after_loss(self, counts: Mapping[int, int], totals: Mapping[int, int]) -> Cursor:
+        """The cursor after data was lost. `counts` and `totals` are those that are left, of the
+        nodes that are left: from there on, the numbers are given to other notifications, so they
+        do not count as confirmed."""
+
+        def cut(numbers: Mapping[int, int]) -> dict[int, int]:
+            return {node: min(number, counts.get(node, number))
+                    for node, number in numbers.items()}  # fmt: skip
+
+        steps = tuple(
+            msgspec.structs.replace(
+                one, begins=cut(one.begins), total=min(one.total, totals.get(one.node, one.total))
+            )
+            for one in self.steps
+        )
+        # with steps, the total is that of an earlier node
+        total = self.total if steps else min(self.total, totals.get(self.node, self.total))
+        return msgspec.structs.replace(
+            self, total=total, counts=cut(self.counts), steps=steps, is_broken=True
+        )
 
     def is_before(self, one: Confirmation) -> bool:
         """Does a confirmation move this cursor forward?"""
@@ -73,7 +110,7 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
         new = {node: max(count, before.get(node, 0)) for node, count in one.counts.items()}
         return msgspec.structs.replace(
             self, serial=serial, total=max(one.total, least), counts={**before, **new}, steps=steps,
-            upto=upto, gaps=gaps,
+            upto=upto, gaps=gaps, is_broken=False,
         )  # fmt: skip
 
 

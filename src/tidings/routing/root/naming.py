@@ -28,6 +28,7 @@ DISPLACED = (
     "the subscription {!r} was continued by another program, or by another call of this one, so "
     "this one has ended"
 )
+DAMAGED = "the rendezvous point has lost data since the subscription last confirmed something"
 CHANGED = "the node of the subscription was removed: its filter was refused, or data was lost"
 
 
@@ -79,6 +80,8 @@ class Naming:
                 if known is None or known.node != message.node:
                     note = CHANGED if known is not None else ""
                     known = self._begin(message, serial)
+                elif known.is_broken:
+                    note = DAMAGED
                 known = msgspec.structs.replace(known, term=self.cursors.next_term())
                 self._queue.set_cursor(key, known)
                 self.cursors.put(key, known)

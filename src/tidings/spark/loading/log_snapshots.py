@@ -33,16 +33,22 @@ from tidings.files import filling_folder, replace_file, sync
 from tidings.filters import Attributes, parse
 from tidings.matching.disk import SnapshotError, as_array, read_manifest, read_table
 from tidings.model import FilterError
-from tidings.snapshots import FORMAT, VERSION, DistinctFilters, Snapshot, build_nodes, need_whole
+from tidings.snapshots import (
+    FORMAT,
+    LANGUAGE,
+    VERSION,
+    DistinctFilters,
+    Snapshot,
+    build_nodes,
+    language_in,
+    need_whole,
+)
 from tidings.spark.loading.restated import Aside, PendingChanges, Written, aside, numbers_of, unfit
 from tidings.store import ChangeLog, LogError
 
 _log = logging.getLogger(__name__)
 IDENTITIES = "identities.arrow"
 ASIDE = "aside.json"
-# increased when filters change their meaning, the files here their columns, or compilations their
-# nodes, so that snapshots are compiled again
-LANGUAGE = 5
 
 
 def home_of(log: Path) -> Path:
@@ -85,9 +91,10 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
     if path.exists():
         return path
     bulk = log.bulk_at(version)
-    if bulk is not None and _digest(attributes_of(bulk)) == _digest(log.attributes):
-        _link_snapshot(path, bulk)
-        return path
+    with suppress(OSError, SnapshotError):  # it may be removed just now, as all of it has ended
+        if bulk is not None and _is_current(bulk, log.attributes):
+            _link_snapshot(path, bulk)
+            return path
     distinct = DistinctFilters(log.attributes, log.functions)
     state = log.state(version)
     filters: list[Written] = []
@@ -109,6 +116,12 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
     snapshot = Snapshot(version, *build_nodes(distinct, numbers))
     save_snapshot(path, snapshot, {IDENTITIES: keys}, refused)
     return path
+
+
+def _is_current(bulk: Path, attributes: Attributes | None) -> bool:
+    """Would a compilation with these columns give the snapshot that a channel adopted?"""
+    language = language_in(read_manifest(bulk, FORMAT, VERSION))
+    return language == LANGUAGE and _digest(attributes_of(bulk)) == _digest(attributes)
 
 
 def save_snapshot(

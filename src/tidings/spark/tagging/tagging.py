@@ -9,14 +9,12 @@ works on tables and streams, in this process and through Spark Connect.
 
 from __future__ import annotations
 
-import atexit
-import shutil
 import tempfile
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidings.files import address_of, local_path, scheme_of
+from tidings.files import address_of, local_path, process_folder, scheme_of
 from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import Snapshot, View, identity_of
 from tidings.spark.session import is_local_master, send_to_workers
@@ -123,8 +121,10 @@ def tag_type(view: View, outputs: tuple[str, ...]) -> DataType:
 def place_snapshot(snapshot: Snapshot | str | Path, spark: Any) -> tuple[Snapshot, str]:
     """Return a snapshot and the directory that contains it.
 
-    A snapshot that exists only in memory is saved to a temporary folder until the process ends.
-    A temporary folder is refused if workers may run on other machines, which can't read it.
+    A snapshot that exists only in memory is saved to a temporary folder until the process ends,
+    because a table that was tagged with it may be computed long after the snapshot is gone. Equal
+    snapshots share a folder. A temporary folder is refused if workers may run on other machines,
+    which can't read it.
     """
     if not isinstance(snapshot, Snapshot):
         if scheme_of(snapshot):
@@ -143,11 +143,21 @@ def place_snapshot(snapshot: Snapshot | str | Path, spark: Any) -> tuple[Snapsho
             f"Spark runs at {context.master}, whose machines can't read a temporary folder here; "
             "save the snapshot in a folder that all of them can read, and pass its path"
         )
-    known = _saved.get(snapshot)
-    if known is None:
-        folder = tempfile.mkdtemp(prefix="tidings-snapshot-")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        known = str(Path(folder, "snapshot"))
-        snapshot.save(known)
-        _saved[snapshot] = known
-    return snapshot, known
+    if snapshot not in _saved:
+        _saved[snapshot] = str(_save(snapshot))
+    return snapshot, _saved[snapshot]
+
+
+def _save(snapshot: Snapshot) -> Path:
+    """Save a snapshot in the temporary folder of this process, under its identity."""
+    home = process_folder()
+    with tempfile.TemporaryDirectory(dir=home) as folder:
+        new = Path(folder, "snapshot")
+        snapshot.save(new)
+        place = home / identity_of(new)
+        try:
+            new.rename(place)
+        except OSError:
+            if not place.is_dir():  # otherwise an equal one is there
+                raise
+    return place

@@ -9,6 +9,7 @@
 
     bulk.py       the mapped files of a bulk, and what can be looked up in them
     adopting.py   writes the folder of a bulk
+    unnamed.py    removes the folders that nothing names any more
 
 A bulk is one entry of the log, with one version, however many subscriptions it has. The state of a
 log has the changes since then in dictionaries, and everything else stays in the files: see
@@ -17,11 +18,14 @@ layered.py. These modules are for journal/ and known_log.py, not for users. Star
 
 from tidings.store.bulks.adopting import write_bulk
 from tidings.store.bulks.bulk import Bulk, LostBulk, high_halves, open_bulk
+from tidings.store.bulks.unnamed import move_unnamed_aside, remove_unnamed
 
 __all__ = [
     "Bulk",
     "LostBulk",
     "high_halves",
+    "move_unnamed_aside",
     "open_bulk",
+    "remove_unnamed",
     "write_bulk",
 ]

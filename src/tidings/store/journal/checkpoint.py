@@ -251,10 +251,8 @@ def _parts(state: JournalState) -> Iterator[Part]:
         state.at, state.serial, state.last_node, state.lives, CONTENT, past, state.integer,
         state.lost, state.log, state.term,
     )  # fmt: skip
-    if state.bulks:
-        gone = (state.gone_of(at) for at in range(len(state.bulks)))
-        yield Bulks({one.first: AdoptedPart(one, [*nodes], [*ids]) for one, (nodes, ids) in
-                     zip(state.bulks, gone, strict=True)})  # fmt: skip
+    if living := state.living_bulks():
+        yield Bulks({one.first: AdoptedPart(one, [*nodes], [*ids]) for one, nodes, ids in living})
     for kind, table in ((Nodes, own_part(state.nodes)), (Counters, state.counters),
                         (Publishers, state.publishers), (Removed, history.gone),
                         (Sources, state.sources), (Cursors, state.cursors),

@@ -229,7 +229,7 @@ class FileJournal:
         self.lineage = tuple(Life(*one) for one in state.lives)
         self.last_node = state.last_node
         """The highest number that a node ever had."""
-        self._serial = state.serial
+        self._serial = state.highest_serial() if losses else state.serial
         self._identity = _identity(self.path)
         older = threading.Thread(
             target=self._lookup.read_older, args=(self._upkeep.since,), daemon=True
@@ -320,6 +320,10 @@ class FileJournal:
         state = self._caught_up(is_told=bool(self.losses))
         if self.losses:
             self._keep(state)
+            if (self.path / folder.BULKS).exists():
+                from tidings.store.bulks import move_unnamed_aside  # loads pyarrow
+
+                move_unnamed_aside(self.path, (one.name for one, _, _ in state.living_bulks()))
         folder.note_format(self.path)
         self.lineage = tuple(Life(*one) for one in state.lives)
         self.last_node, self._version = state.last_node, state.version
@@ -515,6 +519,12 @@ class FileJournal:
                 with self._lock:
                     upkeep.keep(end, size)
                     self._state = None
+                if (self.path / folder.BULKS).exists():
+                    from tidings.store.bulks import remove_unnamed  # loads pyarrow
+
+                    with hold_lock(self.path / folder.LOCK):  # as for segments, below
+                        names = (one.name for one, _, _ in state.living_bulks())
+                        remove_unnamed(self.path, names)
             if gone:
                 # readers that found a file missing read again under this lock
                 with hold_lock(self.path / folder.LOCK), self._lock:

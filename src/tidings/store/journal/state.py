@@ -187,6 +187,21 @@ class JournalState(msgspec.Struct):
                     self.nodes[one.node] = StoredNode(one.interest, named=True)
         self.lost_bulks = None
 
+    def highest_serial(self) -> int:
+        """The highest serial that was ever given, as far as notifications and cursors show."""
+        return max(self.serial, *(one.last for one in self.cursors.values()), 0)
+
+    def begin_anew(self) -> None:
+        """Go on after a loss: serials continue after those that a cursor has confirmed, and the
+        numbers of nodes where they are. Sources begin again."""
+        self.serial = self.highest_serial()
+        counters = {node: self.counters.get(node, Counter()) for one in self.cursors.values()
+                    for node in one.nodes if node in self.nodes}  # fmt: skip
+        counts = {node: one.count for node, one in counters.items()}
+        totals = {node: one.total for node, one in counters.items()}
+        self.cursors = {k: one.after_loss(counts, totals) for k, one in self.cursors.items()}
+        self.sources = {name: one.anew() for name, one in self.sources.items()}
+
     def _bulk(self, one: t.Adopted) -> Bulk:
         from tidings.store.bulks import open_bulk  # loads pyarrow
 
@@ -199,6 +214,18 @@ class JournalState(msgspec.Struct):
         for at, bulk in enumerate(self.bulks):
             gone = self.gone_of(at)[0]
             found |= {n: key for n, key in self._bulk(bulk).each_key() if n not in gone}
+        return found
+
+    def living_bulks(self) -> list[tuple[t.Adopted, set[int], set[Id]]]:
+        """The bulks of which a node or a subscription is left, with those that are gone."""
+        found = []
+        for at, one in enumerate(self.bulks):
+            nodes, ids = self.gone_of(at)
+            assert isinstance(self.nodes, Layered)
+            assert isinstance(self.subscriptions, Layered)
+            left = self.nodes.layers[at].size + self.subscriptions.layers[at].size
+            if len(nodes) + len(ids) < left:
+                found.append((one, nodes, ids))
         return found
 
     def gone_of(self, at: int) -> tuple[set[int], set[Id]]:
@@ -252,7 +279,7 @@ class Counting:
             state.lives = [*state.lives, (thing.life, thing.first)][-MOST_LIVES:]
             if thing.broken:  # after a loss, no number may be used again
                 history.version = max(history.version, state.last_node)
-                state.sources = {name: one.anew() for name, one in state.sources.items()}
+                state.begin_anew()
             history.begin_life(thing.life, thing.base, broken=thing.broken)
         elif isinstance(thing, t.Added):
             state.nodes[thing.node] = StoredNode(
@@ -299,7 +326,7 @@ class Counting:
             history.life = 0  # the next life begins a new lineage
             state.lives = []
             state.lost += thing.lost
-            state.sources = {name: one.anew() for name, one in state.sources.items()}
+            state.begin_anew()
         elif isinstance(thing, t.Forgotten):
             for name in thing.publishers:
                 state.publishers.pop(name, None)

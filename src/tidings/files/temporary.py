@@ -1,0 +1,74 @@
+"""Folders for temporary files that outlive the call that makes them.
+
+    /tmp/tidings-UID/         of one user, who alone can access it
+        lock                  held while the folder of a process is made
+        process-PID-x/        of one process, which holds its `lock` as long as it runs
+        snapshots/ ...        used by all processes of the user
+
+A process that is killed leaves its folder, and the next process that makes one removes it. The lock
+tells whether a process still runs: the id of a process can be used again.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import stat
+import tempfile
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+from tidings.files.lock_files import hold_lock, take_lock, try_lock
+from tidings.files.private import FOLDER
+
+LOCK = "lock"
+_making = threading.Lock()
+_mine: dict[int, Path] = {}  # the folder by process: a forked process makes its own
+
+
+def user_temporary_folder() -> Path:
+    """The folder of this user. If somebody else has taken its name, a new folder is made, because
+    others could change what is in that one."""
+    user = os.getuid()
+    folder = Path(tempfile.gettempdir(), f"tidings-{user}")
+    with suppress(FileExistsError):
+        folder.mkdir(FOLDER)
+    found = folder.lstat()
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == user and not found.st_mode & 0o077:
+        return folder
+    return Path(tempfile.mkdtemp(prefix=f"tidings-{user}-"))
+
+
+def process_folder() -> Path:
+    """The folder of this process, which is removed when the process ends, or after it was
+    killed."""
+    process = os.getpid()
+    with _making:
+        if process not in _mine or not _mine[process].exists():
+            home = user_temporary_folder()
+            with hold_lock(home / LOCK):
+                _remove_left(home)
+                folder = Path(tempfile.mkdtemp(prefix=f"process-{process}-", dir=home))
+                take_lock(folder / LOCK)  # until the process ends
+            atexit.register(_remove, folder, process)
+            _mine[process] = folder
+        return _mine[process]
+
+
+def _remove_left(home: Path) -> None:
+    """Remove the folders of processes that have ended."""
+    for folder in home.glob("process-*"):
+        try:
+            with try_lock(folder / LOCK) as is_free:
+                is_left = is_free
+        except OSError:  # the process was killed while it made or removed the folder
+            is_left = True
+        if is_left:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove(folder: Path, process: int) -> None:
+    if os.getpid() == process:  # or else this is a forked process
+        shutil.rmtree(folder, ignore_errors=True)

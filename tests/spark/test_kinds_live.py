@@ -129,7 +129,10 @@ def test_topics_and_a_revision_while_the_pipeline_runs(chain: Make, seed: int) -
                 wanted, _, condition = text.partition(" WHERE ")
                 if lies_under(parents, topic, wanted) and (n > 4 or not condition):
                     due.append(at)
-        odd = [{"id": first + 80, "topic": "basebal", "n": 1}, {"id": first + 81, "n": 1}]
+        odd: list[Event] = [
+            {"id": first + 80, "topic": "basebal", "n": 1},
+            {"id": first + 81, "n": 1},
+        ]
         one.put([*rows, *odd])
 
     pipeline = one.run_pipeline()

@@ -22,7 +22,15 @@ import pyarrow as pa
 from tidings.channel import MOST_BYTES, Part
 from tidings.notifications import encode_rows
 from tidings.routing.protocol import frames
-from tidings.spark.outbox.batches.batch_stages import NODES, PAYLOAD, TOLD
+from tidings.spark.outbox.batches.batch_stages import PAYLOAD
+from tidings.spark.outbox.batches.numbering import (
+    NODES,
+    NOTIFICATION,
+    NUMBERS,
+    PLACE,
+    PLACES,
+    TOLD,
+)
 from tidings.spark.outbox.commits import Commit
 from tidings.spark.outbox.outbox_reading import OutboxReader
 
@@ -33,7 +41,7 @@ MOST_ROW_BYTES = MOST_BYTES - 2 * EACH
 """The most bytes of a row's nodes and payload: one row must fit in a part."""
 MOST_NODES = frames.MOST_MARKS
 """The most nodes of a row."""
-ADDED = ("notification", "version", NODES, "numbers", TOLD, PAYLOAD)
+ADDED = (NOTIFICATION, PLACE, "version", NODES, NUMBERS, PLACES, TOLD, PAYLOAD)
 
 Numbers = npt.NDArray[np.int64]
 
@@ -137,7 +145,7 @@ def _join(held: list[Columns]) -> Columns:
 
 def _rows_of(reader: OutboxReader, commit: Commit, extra: str | None) -> Iterator[_Rows]:
     for file in reader.files(commit):
-        for batch in reader.batches(file):
+        for batch in reader.stored_batches(file):
             nodes, payloads = batch.column(NODES), _payloads_of(batch, extra)
             starts = np.frombuffer(payloads.buffers()[1], np.int32)[payloads.offset :]
             data = payloads.buffers()[2]

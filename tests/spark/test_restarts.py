@@ -218,7 +218,7 @@ def verify(folder: Path, out: str = "out") -> None:
 
 
 def test_numbers_without_a_folder_to_write_to(spark: SparkSession, folder: Path) -> None:
-    """A fixed snapshot: the outbox numbers for itself. Then a log, whose numbers go on."""
+    """A fixed snapshot: the outbox numbers for itself. Then a log, which numbers on."""
     file = folder / "pipeline.toml"
     text = file.read_text()
     file.write_text(text.replace('log = "log"', 'snapshot = "s"'))
@@ -230,7 +230,40 @@ def test_numbers_without_a_folder_to_write_to(spark: SparkSession, folder: Path)
     assert not (folder / "log" / "numbers").exists()
     before = [row["numbers"][0] for row in read_rows(Outbox(folder / "out"))]
     assert before == list(range(1, 13))
+    file.write_text(text)
+    put(folder, 2)
+    run(opened(spark, folder))
+    later = read_rows(Outbox(folder / "out"))[12:]  # node 1 has the same filter as before
+    assert sorted((row["nodes"], row["numbers"]) for row in later) == [
+        ([1], [13]), ([1], [14]), ([2], [1]), ([2], [2]), ([2], [3]), ([2], [4]),
+    ]  # fmt: skip
     verify(folder)
+
+
+def test_sinks_get_the_numbers_that_readers_get(
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also a sink that gets a batch again, after its commit and before its numbers."""
+    file = folder / "pipeline.toml"
+    file.write_text(file.read_text() + '[[sinks]]\nkind = "console"\n')
+    got = list[dict[str, Any]]()
+
+    def collect(_sink: object, rows: Any, *_: object) -> None:
+        got.extend(row.asDict() for row in rows.collect())
+
+    monkeypatch.setattr(module, "hand_over_to", collect)
+    for batch in range(3):
+        put(folder, batch)
+        with monkeypatch.context() as patch:
+            pipeline = opened(spark, folder)
+            stop_at(
+                pipeline, *[("put_numbers", "before"), ("on_batch", "before")][batch % 2], patch
+            )
+            failing(pipeline)
+        run(opened(spark, folder))
+    wanted = read_rows(Outbox(folder / "out"))
+    assert {row["notification"]: row for row in got} == {one["notification"]: one for one in wanted}
+    assert len(got) == 18 + 6  # the batch in the middle came twice
 
 
 def test_an_outbox_has_one_pipeline_at_a_time(spark: SparkSession, folder: Path) -> None:

@@ -10,9 +10,13 @@ what the pipeline hands over, the outbox does not have these numbers, and reader
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import unquote
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from tidings.spark.outbox.batches.numbering import (
@@ -29,6 +33,8 @@ from tidings.spark.outbox.commits import Commit
 from tidings.store.numbers import unpack_counts
 
 _LISTS = pa.list_(pa.int64())
+ROW_NUMBERS = pa.struct([(NOTIFICATION, pa.int64()), (NUMBERS, _LISTS)])
+_IN_OUTBOX = re.compile("data/[0-9]{8,}-[^/]+/([^/]+/)?[^/]+$")
 REPLACED = {PLACE: NOTIFICATION, PLACES: NUMBERS}
 
 
@@ -69,6 +75,30 @@ def number_files(commit: Commit, before: Mapping[int, int] | None) -> dict[str, 
         numbers = RowNumbers(first, now if before else None)
         found.update({next(files): numbers for _ in range(one.files)})
     return found
+
+
+def number_columns(
+    find: Callable[[str], RowNumbers], files: Any, places: Any, nodes: Any, lists: Any
+) -> Any:
+    """The numbers of rows in any files, as a column of structs; null for rows without places.
+    `files` has the paths or addresses of the files, as Spark names them; `find` is called with
+    their paths in the outbox."""
+    rows = pa.RecordBatch.from_arrays([places, nodes, lists], names=[PLACE, NODES, PLACES])
+    coded = files.dictionary_encode()
+    at = coded.indices.to_numpy(zero_copy_only=False)
+    starts = np.flatnonzero(np.diff(at, prepend=-1)).tolist()
+    found = [pa.nulls(0, ROW_NUMBERS)]
+    for first, end in zip(starts, [*starts[1:], len(at)], strict=True):
+        some = rows.slice(first, end - first)
+        if some.column(PLACE).null_count:  # an older release wrote the file, with numbers
+            found.append(pa.nulls(len(some), ROW_NUMBERS))
+            continue
+        path = _IN_OUTBOX.search(unquote(coded.dictionary[int(at[first])].as_py()))
+        assert path is not None, "Spark read the file because a commit names it"
+        joined = find(path[0]).join(some)
+        parts = [joined.column(one.name) for one in ROW_NUMBERS]
+        found.append(pa.StructArray.from_arrays(parts, fields=[*ROW_NUMBERS]))
+    return pa.concat_arrays(found)
 
 
 def stored_columns(wanted: list[str], stored: list[str]) -> list[str]:

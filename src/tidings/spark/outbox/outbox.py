@@ -336,7 +336,8 @@ class Outbox:
                 self._file("counters", old).unlink(missing_ok=True)
 
     def folders(self) -> Iterator[Path]:
-        """The folders of all committed batches with matched notifications."""
+        """The folders of all committed batches with matched notifications. Their files have places
+        instead of numbers; OutboxReader joins these."""
         for done in self.log.each():
             if done.matched:
                 yield self.folder(done.batch, done.attempt)

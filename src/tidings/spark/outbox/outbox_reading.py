@@ -19,15 +19,13 @@ import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidings.files import address_of, copy_here, local_path, open_place, scheme_of
 from tidings.model import TidingsError
-from tidings.spark.outbox.batches.numbering import NODES, NOTIFICATION, NUMBERS, PLACE, PLACES
+from tidings.spark.outbox.batches.numbering import PLACE
 from tidings.spark.outbox.commits import Commit, Commits
 from tidings.spark.outbox.numbered_rows import (
     RowNumbers,
@@ -39,8 +37,6 @@ from tidings.spark.outbox.outbox import HOME
 
 ROWS = 16_384  # the most rows of a batch
 COMMITS = f"{HOME}/commits"
-ROW_NUMBERS = pa.struct([(NOTIFICATION, pa.int64()), (NUMBERS, pa.list_(pa.int64()))])
-_IN_OUTBOX = re.compile("data/[0-9]{8,}-[^/]+/([^/]+/)?[^/]+$")
 _GRAIN_FOLDER = re.compile("grain=([^/]+)/")
 
 
@@ -148,26 +144,6 @@ class OutboxReader:
             numbers = self._log.read_numbers(batch)
             self._numbered = batch, number_files(commit, numbers)
         return self._numbered[1][file]
-
-    def number_columns(self, files: Any, places: Any, nodes: Any, lists: Any) -> Any:
-        """The numbers of rows in any files, as a column of structs; null for rows without places.
-        `files` has the paths or addresses of the files, as Spark names them."""
-        rows = pa.RecordBatch.from_arrays([places, nodes, lists], names=[PLACE, NODES, PLACES])
-        coded = files.dictionary_encode()
-        at = coded.indices.to_numpy(zero_copy_only=False)
-        starts = np.flatnonzero(np.diff(at, prepend=-1)).tolist()
-        found = [pa.nulls(0, ROW_NUMBERS)]
-        for first, end in zip(starts, [*starts[1:], len(at)], strict=True):
-            some = rows.slice(first, end - first)
-            if some.column(PLACE).null_count:  # an older release wrote the file, with numbers
-                found.append(pa.nulls(len(some), ROW_NUMBERS))
-                continue
-            path = _IN_OUTBOX.search(unquote(coded.dictionary[int(at[first])].as_py()))
-            assert path is not None, "Spark read the file because a commit names it"
-            joined = self.numbers_of(path[0]).join(some)
-            parts = [joined.column(one.name) for one in ROW_NUMBERS]
-            found.append(pa.StructArray.from_arrays(parts, fields=[*ROW_NUMBERS]))
-        return pa.concat_arrays(found)
 
     def schema(self, file: str) -> pa.Schema:
         """The columns of a file, as readers get them."""

@@ -11,7 +11,7 @@ rows, because committed files never change.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from pyspark.sql.types import ArrayType, LongType, StringType, StructField, Stru
 
 from tidings.model import TidingsError
 from tidings.spark.outbox.batches.numbering import NODES, NOTIFICATION, NUMBERS, PLACE, PLACES
-from tidings.spark.outbox.numbered_rows import REPLACED
+from tidings.spark.outbox.numbered_rows import REPLACED, RowNumbers, number_columns
 from tidings.spark.outbox.outbox_reading import OutboxReader, grain_of
 from tidings.spark.session import send_to_workers
 
@@ -103,13 +103,16 @@ def _stored_schema(wanted: StructType) -> StructType:
     return StructType([*there, *(StructField(n, kind) for n, kind in added if n not in known)])
 
 
-def join_numbers(spark: SparkSession, rows: DataFrame, outbox: str) -> DataFrame:
-    """Rows that Spark read from the files of an outbox, with numbers in place of places."""
+def join_numbers(
+    spark: SparkSession, rows: DataFrame, known: str | Mapping[str, RowNumbers]
+) -> DataFrame:
+    """Rows that Spark read from the files of an outbox, with numbers in place of places. `known`
+    is the outbox, whose commits each task reads; or the numbers of the files, if there are few."""
     if PLACE not in rows.columns:
         return rows  # an older release wrote all of them
     arrow_udf: Any = f.arrow_udf  # type: ignore[attr-defined]
     kinds = f"struct<{NOTIFICATION}: long, {NUMBERS}: array<long>>"
-    udf = arrow_udf(send_to_workers(spark, _number_rows(outbox)), kinds)
+    udf = arrow_udf(send_to_workers(spark, _number_rows(known)), kinds)
     joined = udf(f.col("_metadata.file_path"), f.col(PLACE), f.col(NODES), f.col(PLACES))
     columns: dict[str, Any] = {}
     for name in rows.columns:
@@ -128,13 +131,13 @@ def _quote(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-def _number_rows(outbox: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _number_rows(known: str | Mapping[str, RowNumbers]) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """Make a function that numbers rows, of any files of an outbox."""
 
     def run(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-        reader = OutboxReader(outbox)
-        for files, places, nodes, lists in batches:
-            yield reader.number_columns(files, places, nodes, lists)
+        find = OutboxReader(known).numbers_of if isinstance(known, str) else known.__getitem__
+        for columns in batches:
+            yield number_columns(find, *columns)
 
     return run
 

@@ -35,6 +35,7 @@ from tidings.spark.outbox.batches.batch_stages import EXTRA, PAYLOAD, ForChannel
 from tidings.spark.outbox.batches.filing import Filing
 from tidings.spark.outbox.batches.numbering import ALL
 from tidings.spark.outbox.commits import PartitionCounts
+from tidings.spark.outbox.numbered_rows import number_files
 from tidings.spark.outbox.outbox import Commit, Outbox, Pin, count
 from tidings.spark.outbox.outbox_start import take_outbox
 from tidings.spark.outbox.outbox_tables import join_numbers
@@ -305,7 +306,8 @@ class Pipeline:
         others = [sink for sink in self.settings.sinks if not isinstance(sink, ChannelSink)]
         if others and done.matched:
             rows = spark.read.parquet(str(self.outbox.folder(done.batch, done.attempt)))
-            rows = join_numbers(spark, rows, str(self.outbox.path))
+            known = number_files(done, self.outbox.log.read_numbers(done.batch))
+            rows = join_numbers(spark, rows, known)
             for sink in others:
                 hand_over_to(sink, rows.drop(PAYLOAD), self.stream_id, self.console)
 

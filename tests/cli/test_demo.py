@@ -101,7 +101,7 @@ def test_the_year_as_a_stream(run: Run, monkeypatch: pytest.MonkeyPatch) -> None
     result = run("demo", "--rows", "4000")
     assert result.code == 0, result.err
     assert "4,000 flights" in result.out
-    assert "no gap and no repeat" in result.out
+    assert "nodes, nothing missing" in result.out
     assert "Zora" in result.out
     assert "301, 1 of them new" in result.out
     assert re.search(r"└── JFK   \d+ agents, told [\d,]+ times\n +└── LGA   ", result.out)

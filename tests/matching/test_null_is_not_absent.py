@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.matching.null_events import SCHEMA, SQL, draw_event, draw_filters
 
@@ -132,13 +133,15 @@ def test_a_pipeline_keeps_the_difference(seed: int, tmp_path: Path) -> None:
     serialized = SCHEMA.serialize().to_pybytes()
     stage = stages.Stage(Pinned("", 1), str(tmp_path), serialized, "json")
     rows = pa.RecordBatch.from_arrays([pa.array(lines)], ["value"])
-    with stages._Files(str(tmp_path), 0) as files:
+    with stages._Files(str(tmp_path), 0, stage.filing) as files:
         stages._stage_batch(snapshot.view, SCHEMA, stage, rows, files)
-    found = pa.ipc.open_file(str(tmp_path / str(files.staged.rows))).read_all()
-    assert found.schema.names == [*SCHEMA.names, stages.NODES, stages.TOLD]  # and no marks
+        (file,) = files.finish().files
+    found = pq.ParquetFile(tmp_path / file.name).read()
+    added = ["_place", "version", "nodes", "_places", "subscriptions"]
+    assert found.schema.names == [*SCHEMA.names, *added]  # and no marks
     assert found.select(SCHEMA.names).schema == SCHEMA
     wanted = [{str(n) for n, (_, _, is_wanted) in enumerate(drawn) if is_wanted(e)} for e in events]
-    assert list(map(set, found[stages.TOLD].to_pylist())) == [one for one in wanted if one]
+    assert list(map(set, found["subscriptions"].to_pylist())) == [one for one in wanted if one]
 
 
 def test_a_null_cell_of_a_table_is_absent(seed: int) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.matching.null_events import SCHEMA, Event, Wanted, draw_event, draw_filters
 
@@ -50,12 +51,14 @@ def staged(lines: list[bytes], drawn: Drawn, schema: pa.Schema, folder: Path) ->
 def stage_lines(lines: list[bytes], view: View, schema: pa.Schema, folder: Path) -> list[set[str]]:
     stage = stages.Stage(Pinned("", 1), str(folder), b"", "json", extra="open")
     rows = pa.RecordBatch.from_arrays([pa.array(lines)], ["value"])
-    with stages._Files(str(folder), 0) as files:
+    with stages._Files(str(folder), 0, stage.filing) as files:
         stages._stage_batch(view, schema, stage, rows, files)
-    assert files.staged.refused == 0
-    found = pa.ipc.open_file(str(folder / str(files.staged.rows))).read_all()
-    assert found.schema.names == [*schema.names, stages.EXTRA, stages.NODES, stages.TOLD]
-    return [set(ids) - {ALL} for ids in found[stages.TOLD].to_pylist()]
+        staged = files.finish()
+    assert staged.refused == 0
+    found = pq.ParquetFile(folder / staged.files[0].name).read()
+    added = ["_place", "version", "nodes", "_places", "subscriptions"]
+    assert found.schema.names == [*schema.names, stages.EXTRA, *added]
+    return [set(ids) - {ALL} for ids in found["subscriptions"].to_pylist()]
 
 
 class Root:

@@ -1,4 +1,4 @@
-"""Filing: the same numbers and files, whether the driver does it or the workers do."""
+"""Filing: rows lie in the files of their grains, and get the numbers of a plain loop."""
 
 from __future__ import annotations
 
@@ -7,43 +7,51 @@ import random
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tidings.spark.outbox.batches import filing as module
-from tidings.spark.outbox.batches.batch_stages import StagedPartition, _Files
-from tidings.spark.outbox.batches.filing import Filing, counts_of, file_rows, grain_name
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tidings.spark.outbox.batches.filing import Filing, RowFiles, WrittenFile, grain_name
+from tidings.spark.outbox.commits import Commit, DataFile, PartitionCounts
+from tidings.spark.outbox.numbered_rows import number_files
+from tidings.store.numbers import pack_counts
 
 BEGAN = int(dt.datetime(2013, 1, 1, 9, 59, 59, tzinfo=dt.UTC).timestamp())
 UTC = pa.timestamp("us", "UTC")
 
 
-def staged(
-    folder: Path, rows: list[dict[str, Any]], partition: int, size: int = 7
-) -> StagedPartition:
-    """Rows in a file, as a worker leaves them."""
-    ids = pa.list_(pa.string())
+def put(folder: Path, filing: Filing, rows: list[dict[str, Any]], size: int = 7) -> RowFiles:
+    """Rows of a partition, as a task puts them."""
     kinds = [
         ("id", pa.int64()),
         ("at", UTC),
         ("nodes", pa.list_(pa.int64())),
-        ("subscriptions", ids),
+        ("subscriptions", pa.list_(pa.string())),
     ]
-    with _Files(str(folder), partition) as files:
-        for start in range(0, len(rows), size):
-            part = rows[start : start + size]
-            files.put_rows(pa.RecordBatch.from_pylist(part, pa.schema(kinds)))
-            for row in part:
-                files.staged.matched += 1
-                for node in row["nodes"]:
-                    files.staged.nodes[node] = files.staged.nodes.get(node, 0) + 1
-    return files.staged
+    files = RowFiles(folder, filing)
+    for start in range(0, len(rows), size):
+        files.put(pa.RecordBatch.from_pylist(rows[start : start + size], pa.schema(kinds)))
+    return files
+
+
+def commit_of(parts: list[tuple[RowFiles, list[WrittenFile]]], before: int) -> Commit:
+    """A commit of what some partitions wrote."""
+    named = [
+        DataFile(f"data/00000000-a/{one.grain}/{one.name}", one.rows, one.size, one.digest)
+        for _, filed in parts
+        for one in filed
+    ]
+    counted = []
+    for files, filed in parts:
+        counts = dict(files.counts)
+        rows = counts.pop(0, 0)
+        if filed:
+            counted.append(PartitionCounts(len(filed), rows, pack_counts(counts)))
+    rows = sum(one.rows for one in counted)
+    return Commit(0, "a", 5, 0, rows, rows, rows, 0, files=named, before=before, partitions=counted)
 
 
 def random_rows(chance: random.Random, first: int, hours: int) -> list[dict[str, Any]]:
@@ -78,38 +86,42 @@ def by_hand(rows: list[dict[str, Any]], now: dict[int, int]) -> list[dict[str, A
     return found
 
 
-def read(folder: Path, filed: list[module.WrittenFile]) -> list[dict[str, Any]]:
-    found = [
-        {**row, "grain": one.grain.removeprefix("grain=")}
-        for one in filed
-        for row in pq.read_table(folder / one.name).to_pylist()
-    ]
-    return sorted(found, key=lambda row: row["notification"])
+def read(folder: Path, commit: Commit, numbers: dict[int, int] | None) -> list[dict[str, Any]]:
+    """The rows of a batch, as readers get them."""
+    found, known = list[dict[str, Any]](), number_files(commit, numbers)
+    for one in commit.files:
+        grain = one.path.split("/")[2].removeprefix("grain=")
+        with pq.ParquetFile(folder / Path(one.path).name) as file:
+            for batch in file.iter_batches(5):
+                rows = known[one.path].join(batch).to_pylist()
+                found += [{**row, "grain": grain} for row in rows]
+    return sorted(found, key=lambda row: int(row["notification"]))
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize("here", [0, 1 << 30], ids=["workers", "driver"])
-def test_numbers_and_grains(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: int, seed: int
-) -> None:
+def test_numbers_and_grains(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
-    monkeypatch.setattr(module, "HERE", here)
-    counters = {0: 100, 3: 7}
     parts = [random_rows(chance, 1000 * at, hours=40) for at in range(4)]
-    made = [staged(tmp_path, rows, at) for at, rows in enumerate(parts)]
-    filing = Filing(str(tmp_path), 5, BEGAN, 1800, "at")
-    filed = file_rows(spark.sparkContext, filing, made, counters)
-    assert read(tmp_path, filed) == by_hand([row for rows in parts for row in rows], dict(counters))
-    assert len({one.name for one in filed}) == len(filed)
+    made = [put(tmp_path, Filing(5, BEGAN, 1800, "at"), rows) for rows in parts]
+    filed = [one.finish() for one in made]
+    commit = commit_of(list(zip(made, filed, strict=True)), before=100)
+    numbers = {node: chance.randrange(100) for node in commit.count_nodes()}
+    everything = [row for rows in parts for row in rows]
+    assert read(tmp_path, commit, numbers) == by_hand(everything, {0: 100, **numbers})
+    named = [one.name for some in filed for one in some]
+    assert len({*named}) == len(named)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(named)  # nothing else is left
+    # where a rendezvous point numbers, readers get null
+    bare = read(tmp_path, commit, None)
+    assert [row["notification"] for row in bare] == list(range(101, 101 + len(everything)))
+    assert all(row["numbers"] is None for row in bare)
 
 
 def test_without_a_column_of_time_all_is_in_one_grain(tmp_path: Path, seed: int) -> None:
     rows = random_rows(random.Random(seed), 0, hours=40) or random_rows(random.Random(7), 0, 40)
-    one = staged(tmp_path, rows, 0)
-    context: Any = None  # is not asked
-    filed = file_rows(context, Filing(str(tmp_path), 5, BEGAN, 3600), [one], {})
+    files = put(tmp_path, Filing(5, BEGAN, 3600), rows)
+    filed = files.finish()
     assert [file.grain for file in filed] == (["grain=2013-01-01T09-00"] if rows else [])
-    assert counts_of(one).get(0, 0) == len(rows)
+    assert files.counts.get(0, 0) == len(rows)
 
 
 @pytest.mark.parametrize("most", [1, 2, 4, 7])
@@ -123,9 +135,8 @@ def test_more_grains_than_files(
          "subscriptions": ["a"]}
         for at in range(60)
     ]  # fmt: skip
-    context: Any = None
-    filing = Filing(str(tmp_path), 5, BEGAN, 1800, "at")
-    filed = file_rows(context, filing, [staged(tmp_path, rows, 0, 5)], {})
+    files = put(tmp_path, Filing(5, BEGAN, 1800, "at"), rows, 5)
+    filed = files.finish()
     expected = by_hand(rows, {})
     counts = Counter(row["grain"] for row in expected)
     own = {one.grain.removeprefix("grain=") for one in filed} - {"mixed"}
@@ -134,7 +145,7 @@ def test_more_grains_than_files(
     assert max(rest.values(), default=0) <= min([counts[grain] for grain in own], default=60)
     for row in expected:
         row["grain"] = row["grain"] if row["grain"] in own else "mixed"
-    assert read(tmp_path, filed) == expected
+    assert read(tmp_path, commit_of([(files, filed)], 0), {1: 0}) == expected
 
 
 def test_spread_times_do_not_make_a_file_each(tmp_path: Path, seed: int) -> None:
@@ -146,16 +157,14 @@ def test_spread_times_do_not_make_a_file_each(tmp_path: Path, seed: int) -> None
          "subscriptions": ["a"]}
         for at, day in enumerate(days)
     ]  # fmt: skip
-    context: Any = None
-    filing = Filing(str(tmp_path), 5, BEGAN, 3600, "at")
     began = time.process_time()
-    filed = file_rows(context, filing, [staged(tmp_path, rows, 0, 4096)], {})
+    filed = put(tmp_path, Filing(5, BEGAN, 3600, "at"), rows, 4096).finish()
     assert time.process_time() - began < 20
     assert len(filed) == module.MOST_GRAINS
     (mixed,) = [one for one in filed if one.grain == "grain=mixed"]
     found = [row for one in filed for row in pq.read_table(tmp_path / one.name).to_pylist()]
     assert sorted(row["id"] for row in found) == list(range(10_000))
-    assert sorted(row["notification"] for row in found) == list(range(1, 10_001))
+    assert sorted(row["_place"] for row in found) == list(range(1, 10_001))
     with pq.ParquetFile(tmp_path / mixed.name) as file:
         assert file.num_row_groups == 3
         for number in range(3):

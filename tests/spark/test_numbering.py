@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidings.spark.outbox.batches.numbering import counters_after, counters_before, number_lists
+from tidings.spark.outbox.batches.numbering import add_before, counters_before, number_lists
 
 Rows = list[list[int]]
 
@@ -39,23 +39,25 @@ def batches(rows: Rows, chance: random.Random) -> Iterator[Any]:
 
 
 def test_numbers_are_those_of_a_plain_loop(seed: int) -> None:
+    """Workers write places, which know only their partition; readers add what came before."""
     chance = random.Random(seed)
     counters: dict[int, int] = {}
     for _ in range(30):
         partitions = random_partitions(chance)
-        counted = [
-            {node: sum(nodes.count(node) for nodes in rows) for nodes in rows for node in nodes}
-            for rows in partitions
-        ]
+        counted, places = list[dict[int, int]](), list[list[tuple[Any, Any]]]()
+        for rows in partitions:
+            counts: dict[int, int] = {}
+            places.append([(lists, number_lists(lists, counts)) for lists in batches(rows, chance)])
+            counted.append(counts)
         found: Rows = []
-        for rows, now in zip(partitions, counters_before(counters, counted), strict=True):
-            for lists in batches(rows, chance):
-                found += number_lists(lists, now).to_pylist()
+        for some, before in zip(places, counters_before(counters, counted), strict=True):
+            for lists, here in some:
+                found += add_before(lists, here, before).to_pylist()
         expected = dict(counters)
         assert found == by_hand(partitions, expected)
-        new = counters_after(counters, counted)
-        assert set(new) == {node for counts in counted for node in counts}
-        counters |= new
+        for counts in counted:
+            for node, count in counts.items():
+                counters[node] = counters.get(node, 0) + count
         assert counters == expected
 
 

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from tests.archives import unpack
 from tests.damage import flip_bit
 from tests.repeats import runs
-from tests.spark.outboxes import put_batch
+from tests.spark import outboxes
+from tests.spark.outboxes import put_batch, read_rows
 
 from tidings import TidingsError
 from tidings.spark.outbox import commits as commits_module, outbox as outbox_module
@@ -23,6 +23,7 @@ from tidings.spark.outbox.outbox import Outbox
 from tidings.spark.outbox.outbox_check import CheckReport, OutboxCheck
 from tidings.spark.outbox.outbox_start import take_outbox
 from tidings.spark.outbox.spark_checkpoint import SparkCheckpoint
+from tidings.store.numbers import pack_counts
 
 BEFORE = Path(__file__).parents[1] / "store" / "before.tar.gz"
 
@@ -111,11 +112,11 @@ def cut_in_the_middle(outbox: Outbox) -> None:
 
 
 def altered_counter(outbox: Outbox) -> None:
-    """The attack that gave numbers twice: a counter of a commit is another."""
+    """The attack that gave numbers twice: the count of a commit is another."""
     path = log_of(outbox)
     whole = path.read_bytes()
-    assert b'"counters":{"1":16,' in whole
-    path.write_bytes(whole.replace(b'"counters":{"1":16,', b'"counters":{"1":11,'))
+    assert b'"before":28' in whole
+    path.write_bytes(whole.replace(b'"before":28', b'"before":24'))
 
 
 def left_out(outbox: Outbox) -> None:
@@ -211,14 +212,47 @@ def test_altered_bytes_of_data_are_found(outbox: Outbox) -> None:
 
 
 def test_numbers_are_counted_again(outbox: Outbox, checkpoint: SparkCheckpoint) -> None:
-    """A commit whose counters are wrong when it is made: checksums agree, numbers do not."""
+    """Numbers that are wrong when they are made: checksums agree, numbers do not."""
     take_outbox(outbox, checkpoint)
     counters = outbox.counters() | {1: 15}  # one too low: a number is given twice
     put_batch(outbox, 8, counters)
     outbox.log.close()
+    assert verified(outbox).problems == [
+        "batch 8: node 1 continues after the number 15, expected at least 16"
+    ]
+
+
+def test_a_commit_that_counts_wrongly_is_found(
+    outbox: Outbox, checkpoint: SparkCheckpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take_outbox(outbox, checkpoint)
+    put_batch(outbox, 8, outbox.counters() | {0: 30})
+    assert "30 notifications came before, expected 32" in verified(outbox).problems[0]
+    with monkeypatch.context() as patch:
+        patch.setattr(outboxes, "pack_counts", lambda counts: pack_counts(counts | {9: 1}))
+        put_batch(outbox, 9, {0: 34})
     problems = verified(outbox).problems
-    assert "batch 8: node 1 has the number 16, expected 17" in problems
-    assert "for the counter of node 1" in problems[1]
+    assert "batch 9: partition 0 was counted wrongly: node 9" in problems
+    assert "batch 9: partition 1 was counted wrongly: node 9" in problems
+
+
+def test_a_batch_that_waits_for_its_numbers_is_sound(
+    outbox: Outbox, checkpoint: SparkCheckpoint
+) -> None:
+    """The process was stopped after the commit; counters are known, numbers follow."""
+    take_outbox(outbox, checkpoint)
+    counters = outbox.counters()
+    put_batch(outbox, 8, counters, numbered=False)
+    outbox.log.close()
+    assert verified(outbox).problems == []
+    again = Outbox(outbox.path)
+    take_outbox(again, checkpoint)
+    assert again.counters() == counters
+    assert (again.log.last_numbered(), again.log.read_numbers(8)) == (7, None)
+    again.put_numbers(8, {1: 100, 2: 8, 3: 8})  # other outboxes use the same nodes
+    again.log.close()
+    assert verified(again).problems == []
+    assert again.last_numbers() == {1: 102, 2: 9, 3: 9}
 
 
 def test_altered_pins_are_found(outbox: Outbox, checkpoint: SparkCheckpoint) -> None:
@@ -356,11 +390,6 @@ def old(tmp_path: Path) -> Outbox:
     return Outbox(tmp_path / "before" / "outbox")
 
 
-def rows_of(outbox: Outbox) -> list[dict[str, Any]]:
-    found = [row for one in outbox.folders() for row in pq.read_table(one).to_pylist()]
-    return sorted(found, key=lambda row: int(row["notification"]))
-
-
 def test_the_format_before_is_rewritten(old: Outbox, checkpoint: SparkCheckpoint) -> None:
     assert old.batches() == 5
     with pytest.raises(TidingsError, match="start its pipeline, which converts it"):
@@ -372,7 +401,7 @@ def test_the_format_before_is_rewritten(old: Outbox, checkpoint: SparkCheckpoint
     assert {name: raw for name, raw in listed(old.path).items() if name.startswith("d")} == data
     assert old.commits() == [0, 1, 2, 3, 4]
     assert old.counters() == {0: 20, 1: 10, 2: 5, 3: 5}
-    assert [row["notification"] for row in rows_of(old)] == list(range(1, 21))
+    assert [row["notification"] for row in read_rows(old)] == list(range(1, 21))
     assert [folder.name[:8] for folder in old.dead_folders()] == ["00000001"]
     pin = old.read_pin(5)
     assert pin is not None

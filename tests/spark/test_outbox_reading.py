@@ -17,6 +17,8 @@ from tests.spark.outboxes import files_of
 from tidings import TidingsError
 from tidings.spark import read_outbox
 from tidings.spark.outbox import Commit, Outbox, OutboxReader
+from tidings.spark.outbox.commits import PartitionCounts
+from tidings.store.numbers import pack_counts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,8 +43,34 @@ def rows_of(first: int, count: int, **more: Any) -> pa.Table:
     return pa.table(columns)
 
 
-def put(outbox: Outbox, batch: int, tables: dict[str, pa.Table], dead: int = 0) -> Commit:
+class Filled(Outbox):
+    """An outbox, and the first batch that this release wrote: rows with places, then numbers."""
+
+    since = 0
+
+
+def with_places(rows: pa.Table, before: int) -> pa.Table:
+    """Rows as this release files them: all rows of the batch are one partition."""
+    notifications, numbers = rows["notification"].to_pylist(), rows["numbers"].to_pylist()
+    own = rows.column_names[: rows.column_names.index("notification")]
+    return pa.table({
+        **{name: rows[name] for name in own},
+        "_place": [one - before for one in notifications],
+        "version": rows["version"],
+        "nodes": rows["nodes"],
+        "_places": [[number - before for number in some] for some in numbers],
+        "subscriptions": rows["subscriptions"],
+    })  # fmt: skip
+
+
+def put(
+    outbox: Outbox, batch: int, tables: dict[str, pa.Table], dead: int = 0, *, numbered: bool = True
+) -> Commit:
     """Commit a batch with these rows, by grain; another attempt at it stays uncommitted."""
+    is_new = batch >= getattr(outbox, "since", 0)
+    before = sum(one.matched for one in outbox.log.each())
+    if is_new:
+        tables = {grain: with_places(rows, before) for grain, rows in tables.items()}
     for attempt in ("good", "left"):
         for grain, rows in tables.items():
             folder = outbox.folder(batch, attempt) / grain
@@ -54,18 +82,24 @@ def put(outbox: Outbox, batch: int, tables: dict[str, pa.Table], dead: int = 0) 
         letters = {"reason": ["bad"] * dead, "raw": [f"{batch}/{at}" for at in range(dead)]}
         pq.write_table(pa.table(letters), folder / "part.parquet")
     matched = sum(map(len, tables.values()))
+    counts = pack_counts({1: matched, 2: matched})
     done = Commit(
-        batch, "good", 7, 1_700_000_000_000_000, matched, matched, matched, dead, {},
-        files_of(outbox, batch, "good"),
+        batch, "good", 7, 1_700_000_000_000_000, matched, matched, matched, dead,
+        files=files_of(outbox, batch, "good"), before=before,
+        partitions=[PartitionCounts(len(tables), matched, counts)] if is_new and matched else [],
     )  # fmt: skip
     outbox.commit(done)
+    if numbered and done.needs_numbers:
+        outbox.put_numbers(batch, {1: before, 2: before})
     return done
 
 
-@pytest.fixture
-def outbox(tmp_path: Path) -> Outbox:
-    """Three batches; the second matched nothing. The folder's name has wildcards."""
-    outbox = Outbox(tmp_path / "out [1] {a}*")
+@pytest.fixture(params=[0, 2, 99], ids=["new", "both", "old"])
+def outbox(tmp_path: Path, request: pytest.FixtureRequest) -> Filled:
+    """Three batches; the second matched nothing. The folder's name has wildcards. An older release
+    wrote none, some, or all of the batches."""
+    outbox = Filled(tmp_path / "out [1] {a}*")
+    outbox.since = request.param
     put(outbox, 0, {GRAINS[0]: rows_of(1, 10), GRAINS[1]: rows_of(11, 5)}, dead=2)
     put(outbox, 1, {})
     put(outbox, 2, {GRAINS[2]: rows_of(16, 7)}, dead=1)
@@ -76,12 +110,19 @@ def outbox(tmp_path: Path) -> Outbox:
 
 
 def oracle(outbox: Outbox) -> list[dict[str, Any]]:
-    """All committed rows, read with pyarrow from the folders that commits name."""
+    """All committed rows, read with pyarrow from the folders that commits name. Both nodes match
+    each row, so that all numbers of a row are equal."""
     found = []
-    for folder in outbox.folders():
-        for path in folder.rglob("*.parquet"):
+    for commit in outbox.log.each():
+        for path in outbox.folder(commit.batch, commit.attempt).rglob("*.parquet"):
             grain = path.parent.name.removeprefix("grain=")
-            found += [row | {"grain": grain} for row in pq.ParquetFile(path).read().to_pylist()]
+            for row in pq.ParquetFile(path).read().to_pylist():
+                if "_place" in row:
+                    place, places = row.pop("_place"), row.pop("_places")
+                    assert places == [place, place]
+                    row["notification"] = commit.before + place
+                    row["numbers"] = [commit.before + place] * 2
+                found.append(row | {"grain": grain})
     return sorted(found, key=lambda row: row["notification"])
 
 
@@ -90,7 +131,7 @@ def collected(df: DataFrame) -> list[dict[str, Any]]:
 
 
 @pytest.mark.spark
-def test_a_table_has_every_committed_row_once(spark: SparkSession, outbox: Outbox) -> None:
+def test_a_table_has_every_committed_row_once(spark: SparkSession, outbox: Filled) -> None:
     assert collected(read_outbox(spark, outbox.path)) == oracle(outbox)
     assert len(oracle(outbox)) == 22
     later = read_outbox(spark, str(outbox.path), since=1)
@@ -101,7 +142,7 @@ def test_a_table_has_every_committed_row_once(spark: SparkSession, outbox: Outbo
 
 @pytest.mark.spark
 def test_a_stream_has_the_same_rows_and_goes_on(
-    spark: SparkSession, outbox: Outbox, tmp_path: Path
+    spark: SparkSession, outbox: Filled, tmp_path: Path
 ) -> None:
     def run() -> list[dict[str, Any]]:
         got: list[dict[str, Any]] = []
@@ -123,7 +164,7 @@ def test_a_stream_has_the_same_rows_and_goes_on(
 
 
 @pytest.mark.spark
-def test_a_stream_follows_a_writer(spark: SparkSession, outbox: Outbox, seed: int) -> None:
+def test_a_stream_follows_a_writer(spark: SparkSession, outbox: Filled, seed: int) -> None:
     draw = random.Random(seed)
     got: list[int] = []
     query = (
@@ -158,11 +199,42 @@ def test_a_stream_follows_a_writer(spark: SparkSession, outbox: Outbox, seed: in
 
 
 @pytest.mark.spark
-def test_columns_that_were_added_later_are_null_before(spark: SparkSession, outbox: Outbox) -> None:
+def test_columns_that_were_added_later_are_null_before(spark: SparkSession, outbox: Filled) -> None:
     put(outbox, 3, {GRAINS[0]: rows_of(23, 2, late=[True, False])})
     found = {row["notification"]: row["late"] for row in collected(read_outbox(spark, outbox.path))}
     assert (found[1], found[23], found[24]) == (None, True, False)
     assert "late" in read_outbox(spark, outbox.path, stream=True).columns
+
+
+@pytest.mark.spark
+def test_the_columns_are_those_of_the_docs(spark: SparkSession, outbox: Filled) -> None:
+    added = ["notification", "version", "nodes", "numbers", "subscriptions", "grain"]
+    wanted = ["geo.zone", "a `b`", "tags", *added]
+    assert read_outbox(spark, outbox.path).columns == wanted
+    assert read_outbox(spark, outbox.path, stream=True).columns == wanted
+    some = read_outbox(spark, outbox.path, schema="tags array<string>, numbers array<long>")
+    assert some.columns == ["tags", "numbers", "grain"]
+    expected = [(row["tags"], row["numbers"], row["grain"]) for row in oracle(outbox)]
+    assert sorted(map(tuple, some.collect()), key=lambda row: row[1]) == expected
+
+
+@pytest.mark.spark
+def test_nodes_have_no_numbers_where_a_rendezvous_point_gives_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    outbox = Outbox(tmp_path / "out")
+    folder = outbox.folder(0, "a") / GRAINS[0]
+    folder.mkdir(parents=True)
+    pq.write_table(with_places(rows_of(1, 3), 0), folder / "part.parquet")
+    counted = [PartitionCounts(1, 3, pack_counts({1: 3, 2: 3}))]
+    files = files_of(outbox, 0, "a")
+    outbox.commit(Commit(0, "a", 7, 0, 3, 3, 3, 0, files=files, life=9, partitions=counted))
+    for df in (read_outbox(spark, outbox.path), read_outbox(spark, outbox.path, stream=True)):
+        assert df.schema["numbers"].dataType.simpleString() == "array<bigint>"
+    found = collected(read_outbox(spark, outbox.path))
+    assert [(row["notification"], row["numbers"]) for row in found] == [
+        (1, None), (2, None), (3, None)
+    ]  # fmt: skip
 
 
 @pytest.mark.spark
@@ -182,9 +254,31 @@ def commits_of(reader: OutboxReader) -> Iterator[int]:
     return (commit.batch for commit in reader.commits())
 
 
-def test_a_reader_follows_commits(outbox: Outbox) -> None:
+def test_a_reader_follows_commits(outbox: Filled) -> None:
     reader = OutboxReader(outbox.path)
     assert list(commits_of(reader)) == [0, 1, 2]
     put(outbox, 3, {GRAINS[0]: rows_of(23, 1)})
     assert reader.refresh() == 4
     assert list(commits_of(reader)) == [0, 1, 2, 3]
+
+
+def test_a_batch_is_read_with_its_numbers(tmp_path: Path) -> None:
+    """A pipeline was stopped between the commit and the numbers."""
+    outbox = Outbox(tmp_path / "out")
+    put(outbox, 0, {GRAINS[0]: rows_of(1, 2)})
+    put(outbox, 1, {GRAINS[0]: rows_of(3, 4)}, numbered=False)
+    reader = OutboxReader(outbox.path)
+    assert (reader.refresh(), list(commits_of(reader))) == (1, [0])
+    outbox.put_numbers(1, {1: 2, 2: 40})
+    assert (reader.refresh(), list(commits_of(reader))) == (2, [0, 1])
+    (commit,) = reader.commits(1)
+    (file,) = reader.files(commit)
+    (rows,) = reader.batches(file, ["numbers", "notification"])
+    assert rows.schema.names == ["numbers", "notification"]
+    assert rows.to_pylist() == [
+        {"numbers": [3 + at, 41 + at], "notification": 3 + at} for at in range(4)
+    ]
+    with pytest.raises(TidingsError, match="expected a committed batch without numbers"):
+        outbox.put_numbers(1, {1: 2, 2: 40})
+    with pytest.raises(TidingsError, match="expected a committed batch without numbers"):
+        outbox.put_numbers(2, {1: 2})

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 from tests.arrivals import put
+from tests.spark.outboxes import read_rows
 from tests.waiting import wait_for
 
 from tidings import TidingsError, parse
@@ -88,10 +89,7 @@ def run(spark: SparkSession, folder: Path) -> Pipeline:
 
 
 def outbox_rows(folder: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for one in Outbox(folder / "out").folders():
-        found += pq.read_table(one).to_pylist()
-    return sorted(found, key=lambda row: int(row["notification"]))
+    return read_rows(Outbox(folder / "out"))
 
 
 def check_numbers(rows: list[dict[str, Any]]) -> None:

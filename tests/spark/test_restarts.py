@@ -11,15 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet as pq
 import pytest
 from tests import arrivals
+from tests.spark.outboxes import as_before, read_rows
 from tests.waiting import eventually, waits_in
 
 from tidings import TidingsError, parse
 from tidings.snapshots import Snapshot
 from tidings.spark.outbox import outbox as outbox_module
-from tidings.spark.outbox.batches.filing import file_rows
+from tidings.spark.outbox.batches.batch_stages import run_stage
 from tidings.spark.outbox.outbox import Commit, Outbox
 from tidings.spark.outbox.outbox_check import OutboxCheck
 from tidings.spark.outbox.spark_checkpoint import SparkCheckpoint
@@ -27,7 +27,7 @@ from tidings.spark.pipeline import pipeline as module
 from tidings.spark.pipeline.pipeline import Pipeline
 from tidings.spark.pipeline.settings import load_settings
 from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
-from tidings.store import ChangeLog
+from tidings.store import Accepting, ChangeLog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,9 +92,7 @@ def failing(pipeline: Pipeline) -> str:
 
 
 def rows_of(folder: Path) -> list[dict[str, Any]]:
-    return [
-        row for one in Outbox(folder / "out").folders() for row in pq.read_table(one).to_pylist()
-    ]
+    return read_rows(Outbox(folder / "out"))
 
 
 def check(folder: Path, batches: int) -> None:
@@ -124,16 +122,18 @@ def check(folder: Path, batches: int) -> None:
 
 def stop_at(pipeline: Pipeline, step: str, when: str, patch: pytest.MonkeyPatch) -> None:
     """Have a pipeline stop before or after a step of the first batch that it has to do anew."""
-    owner: Any = module if step in ("run_stage", "file_rows") else pipeline.outbox
-    owner = pipeline if step in ("_hand_over", "on_batch") else owner
+    owner: Any = {
+        "run_stage": module, "_hand_over": pipeline, "on_batch": pipeline,
+        "accept": Accepting,
+    }.get(step, pipeline.outbox)  # fmt: skip
     real: Callable[..., Any] = getattr(owner, step)
 
-    def stopping(*arguments: Any) -> Any:
+    def stopping(*arguments: Any, **named: Any) -> Any:
         if step != "_hand_over" or len(pipeline.outbox.commits()) > begun:
             if when == "after":
-                real(*arguments)
+                real(*arguments, **named)
             raise Stopped
-        return real(*arguments)
+        return real(*arguments, **named)
 
     begun = len(pipeline.outbox.commits())
     patch.setattr(owner, step, stopping)
@@ -141,8 +141,9 @@ def stop_at(pipeline: Pipeline, step: str, when: str, patch: pytest.MonkeyPatch)
 
 STEPS = [
     ("pin", "before"), ("pin", "after"), ("begin_attempt", "after"), ("run_stage", "after"),
-    ("file_rows", "after"), ("place", "after"), ("commit", "before"), ("commit", "after"),
-    ("keep_counters", "after"), ("_hand_over", "before"), ("on_batch", "before"),
+    ("place", "after"), ("commit", "before"), ("commit", "after"), ("keep_counters", "after"),
+    ("accept", "before"), ("accept", "after"), ("put_numbers", "before"), ("put_numbers", "after"),
+    ("_hand_over", "before"), ("on_batch", "before"),
 ]  # fmt: skip
 
 
@@ -161,12 +162,109 @@ def test_stopped_between_any_two_steps(
             stop_at(pipeline, step, when, patch)
             failing(pipeline)
         done = Outbox(folder / "out").commits()
-        after_commit = (step, when) in STEPS[7:]
+        after_commit = (step, when) in STEPS[6:]
         assert len(done) == batch + (1 if after_commit else 0), (step, when, done)
         log.put(f"n{batch}", f"price >= {batch % 10}")
         log.put("a", f"price > {batch % 7}")
         run(opened(spark, folder))  # what was begun, with the old subscriptions
         check(folder, batch + 1)
+
+
+def test_an_outbox_of_the_release_before_goes_on(spark: SparkSession, folder: Path) -> None:
+    """It numbered its rows itself. The numbers go on, and old rows are read as they are."""
+    for batch in range(3):
+        put(folder, batch)
+    run(opened(spark, folder))
+    as_before(Outbox(folder / "out"))
+    shutil.rmtree(folder / "log" / "numbers")
+    check(folder, 3)
+    for batch in (3, 4):
+        put(folder, batch)
+        run(opened(spark, folder))
+        check(folder, batch + 1)
+    assert ChangeLog(folder / "log").numbers.counters() == Outbox(folder / "out").last_numbers()
+    verify(folder)
+
+
+def test_pipelines_of_one_log_number_together(spark: SparkSession, folder: Path) -> None:
+    """Two outboxes, in turn: a number is given once, and each outbox has rising ones."""
+    file = folder / "pipeline.toml"
+    text = file.read_text()
+    for batch in range(3):
+        put(folder, batch)
+        for out in ("out", "other"):
+            file.write_text(text.replace('path = "out"', f'path = "{out}"').replace(
+                'name = "restarts"', f'name = "restarts"\ncheckpoint = "checkpoint-{out}"'
+            ))  # fmt: skip
+            run(opened(spark, folder))
+    given: dict[int, list[int]] = {}
+    for out in ("out", "other"):
+        last: dict[int, int] = {}
+        for row in read_rows(Outbox(folder / out)):
+            for node, number in zip(row["nodes"], row["numbers"], strict=True):
+                assert number > last.get(node, 0)
+                last[node] = number
+                given.setdefault(node, []).append(number)
+        verify(folder, out)
+    assert given
+    for numbers in given.values():
+        assert sorted(numbers) == list(range(1, len(numbers) + 1))
+
+
+def verify(folder: Path, out: str = "out") -> None:
+    found = OutboxCheck(Outbox(folder / out))
+    for _ in found.batches():
+        pass
+    assert found.found.problems == []
+
+
+def test_numbers_without_a_folder_to_write_to(spark: SparkSession, folder: Path) -> None:
+    """A fixed snapshot: the outbox numbers for itself. Then a log, which numbers on."""
+    file = folder / "pipeline.toml"
+    text = file.read_text()
+    file.write_text(text.replace('log = "log"', 'snapshot = "s"'))
+    Snapshot.build({"a": "price > 3"}).save(folder / "s")
+    for batch in range(2):
+        put(folder, batch)
+        run(opened(spark, folder))
+    assert (folder / "out" / "_tidings" / "numbers").is_dir()
+    assert not (folder / "log" / "numbers").exists()
+    before = [row["numbers"][0] for row in read_rows(Outbox(folder / "out"))]
+    assert before == list(range(1, 13))
+    file.write_text(text)
+    put(folder, 2)
+    run(opened(spark, folder))
+    later = read_rows(Outbox(folder / "out"))[12:]  # node 1 has the same filter as before
+    assert sorted((row["nodes"], row["numbers"]) for row in later) == [
+        ([1], [13]), ([1], [14]), ([2], [1]), ([2], [2]), ([2], [3]), ([2], [4]),
+    ]  # fmt: skip
+    verify(folder)
+
+
+def test_sinks_get_the_numbers_that_readers_get(
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also a sink that gets a batch again, after its commit and before its numbers."""
+    file = folder / "pipeline.toml"
+    file.write_text(file.read_text() + '[[sinks]]\nkind = "console"\n')
+    got = list[dict[str, Any]]()
+
+    def collect(_sink: object, rows: Any, *_: object) -> None:
+        got.extend(row.asDict() for row in rows.collect())
+
+    monkeypatch.setattr(module, "hand_over_to", collect)
+    for batch in range(3):
+        put(folder, batch)
+        with monkeypatch.context() as patch:
+            pipeline = opened(spark, folder)
+            stop_at(
+                pipeline, *[("put_numbers", "before"), ("on_batch", "before")][batch % 2], patch
+            )
+            failing(pipeline)
+        run(opened(spark, folder))
+    wanted = read_rows(Outbox(folder / "out"))
+    assert {row["notification"]: row for row in got} == {one["notification"]: one for one in wanted}
+    assert len(got) == 18 + 6  # the batch in the middle came twice
 
 
 def test_an_outbox_has_one_pipeline_at_a_time(spark: SparkSession, folder: Path) -> None:
@@ -383,10 +481,16 @@ def test_rows_that_are_missing_from_what_was_written_are_noticed(
     spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(folder, 0, bad="[")
-    real = file_rows
+    real = run_stage
+
+    def losing(*arguments: Any) -> Any:
+        staged = real(*arguments)
+        for one in staged:
+            one.files = one.files[1:]
+        return staged
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "file_rows", lambda *arguments: real(*arguments)[1:])
+        patch.setattr(module, "run_stage", losing)
         assert "the batch is not committed" in failing(opened(spark, folder))
     run(opened(spark, folder))
     check(folder, 1)

@@ -15,6 +15,7 @@ from tests.spark.kills.scene import ATTRIBUTES, COLUMNS
 from tidings import parse
 from tidings.filters import Filter
 from tidings.spark.outbox.outbox import Outbox
+from tidings.spark.outbox.outbox_reading import OutboxReader
 
 Rows = list[dict[str, Any]]
 
@@ -23,7 +24,7 @@ def read(out: Path) -> list[tuple[int, Rows, list[str]]] | str:
     """What somebody who reads an outbox gets: the version, the rows and the refused rows of each
     batch; a sentence where it can't be read."""
     try:
-        outbox = Outbox(out)
+        outbox, reader = Outbox(out), OutboxReader(out)
         found = []
         for number in outbox.commits():
             commit = outbox.read_commit(number)
@@ -31,8 +32,9 @@ def read(out: Path) -> list[tuple[int, Rows, list[str]]] | str:
                 return f"there is no commit {number}"
             rows, raw = list[dict[str, Any]](), list[str]()
             if commit.matched:
-                table = pq.read_table(outbox.folder(number, commit.attempt))
-                rows = sorted(table.to_pylist(), key=lambda row: row["notification"])
+                for file in reader.files(commit):
+                    rows += [row for one in reader.batches(file) for row in one.to_pylist()]
+                rows.sort(key=lambda row: int(row["notification"]))
             if commit.refused:
                 table = pq.read_table(outbox.dead_folder(number, commit.attempt))
                 raw = sorted(table.column("raw").to_pylist())

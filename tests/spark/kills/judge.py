@@ -16,6 +16,7 @@ from tidings.filters import Filter
 from tidings.snapshots import Snapshot
 from tidings.spark.outbox.outbox import Commit, Outbox, Pin
 from tidings.spark.outbox.outbox_check import OutboxCheck
+from tidings.spark.outbox.outbox_reading import OutboxReader
 
 
 class Judge:
@@ -24,6 +25,7 @@ class Judge:
     def __init__(self, folder: Path, feeder: Feeder, changer: Changer) -> None:
         self.folder, self.feeder, self.changer = folder, feeder, changer
         self.outbox = Outbox(folder / "out")
+        self.reader = OutboxReader(folder / "out")
         self.pins: list[Pin] = []
         self.commits: list[Commit] = []
         self._parsed: dict[str, Filter] = {}
@@ -81,9 +83,10 @@ class Judge:
             told = {id_ for id_, text in state.items() if self._filter(text).matches(event)}
             if told:
                 expected[event["id"]] = event | {"subscriptions": told}
-        rows = []
+        rows = list[dict[str, Any]]()
         if commit.matched:
-            rows = pq.read_table(self.outbox.folder(pin.batch, commit.attempt)).to_pylist()
+            for file in self.reader.files(commit):
+                rows += [row for one in self.reader.batches(file) for row in one.to_pylist()]
         assert len(rows) == len(expected) == commit.matched
         assert commit.rows == len(events)
         fresh = self._nodes(pin.version, events)

@@ -211,7 +211,7 @@ def _show_end(year: YearReplay, pipeline: Any) -> None:
                 ("channel", f"{result['nodes']:,} different filters"),
                 ("told", f"{result['told']:,} times, of {result['matched']:,} flights"),
                 ("lost", f"{len(people.problems):,}; told twice: {people.repeated:,}"),
-                ("numbers", result["numbers"]),
+                ("outbox", result["outbox"]),
                 (
                     "time",
                     f"{year.spent / max(1, year.batches):.2f} s per micro-batch, "
@@ -244,7 +244,7 @@ def _result(year: YearReplay, pipeline: Any) -> dict[str, Any]:
         "batches": year.batches,
         "agents": len(people.everyone),
         "nodes": len(pipeline.subscriptions.view(pipeline.subscriptions.version).ids),
-        "numbers": _check_numbers(pipeline.outbox, counters),
+        "outbox": _check_outbox(pipeline.outbox.path),
         "routers": {
             name: {"agents": here, "told": told}
             for name in ABOVE
@@ -259,29 +259,16 @@ def _result(year: YearReplay, pipeline: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _check_numbers(outbox: Any, counters: Mapping[int, int]) -> str:
-    """Check all numbers in the outbox: each node must count 1, 2, 3, ... up to its counter."""
-    import numpy as np
-    from pyarrow import parquet
+def _check_outbox(path: Path) -> str:
+    """Check the outbox: all rows are there, and each node occurs as often as the commits say."""
+    from tidings.spark.outbox import Outbox, OutboxCheck
 
-    lists = [parquet.read_table(one, columns=["nodes", "numbers"]) for one in outbox.folders()]
-    if not lists:
-        return "none"
-    nodes = np.concatenate([_flatten(one["nodes"]) for one in lists])
-    numbers = np.concatenate([_flatten(one["numbers"]) for one in lists])
-    order = np.lexsort((numbers, nodes))
-    nodes, numbers = nodes[order], numbers[order]
-    first = np.append(True, nodes[1:] != nodes[:-1])
-    right = np.where(first, 1, np.append(0, numbers[:-1]) + 1)
-    ends = numbers[np.append(np.flatnonzero(first)[1:] - 1, len(nodes) - 1)]
-    known = [counters[node] for node in nodes[first].tolist()]
-    good = (right == numbers).all() and (ends == np.array(known)).all()
-    told = f"{len(numbers):,} of {first.sum():,} nodes"
-    return f"{told}, no gap and no repeat" if good else f"{told}: THERE ARE GAPS OR REPEATS"
-
-
-def _flatten(column: Any) -> Any:
-    return column.combine_chunks().flatten().to_numpy()
+    check = OutboxCheck(Outbox(path))
+    for _ in check.batches():
+        pass
+    found = check.found
+    told = f"{found.notifications:,} notifications at {found.nodes:,} nodes"
+    return f"{told}: {found.problems[0]}" if found.problems else f"{told}, nothing missing"
 
 
 def _names(told: list[Person]) -> str:

@@ -21,7 +21,15 @@ import pyarrow as pa
 
 from tidings.channel import MOST_BYTES, Part
 from tidings.routing.protocol import frames
-from tidings.spark.outbox.batches.batch_stages import NODES, PAYLOAD, TOLD
+from tidings.spark.outbox.batches.batch_stages import PAYLOAD
+from tidings.spark.outbox.batches.numbering import (
+    NODES,
+    NOTIFICATION,
+    NUMBERS,
+    PLACE,
+    PLACES,
+    TOLD,
+)
 from tidings.spark.outbox.batches.row_bodies import encode_bodies
 from tidings.spark.outbox.commits import Commit
 from tidings.spark.outbox.outbox_reading import OutboxReader
@@ -33,7 +41,7 @@ MOST_ROW_BYTES = MOST_BYTES - 2 * EACH
 """The most bytes of a row's nodes and payload: one row must fit in a part."""
 MOST_NODES = frames.MOST_MARKS
 """The most nodes of a row."""
-ADDED = ("notification", "version", NODES, "numbers", TOLD, PAYLOAD)
+ADDED = (NOTIFICATION, PLACE, "version", NODES, NUMBERS, PLACES, TOLD, PAYLOAD)
 
 Numbers = npt.NDArray[np.int64]
 
@@ -145,7 +153,7 @@ def _rows_of(
     for file in reader.files(commit):
         # other columns than these are not read, if the workers encoded the bodies
         columns = [NODES, PAYLOAD] if PAYLOAD in reader.schema(file).names else None
-        for batch in reader.batches(file, columns):
+        for batch in reader.stored_batches(file, columns):
             nodes = batch.column(NODES)
             bodies = batch.column(PAYLOAD) if columns else _encode(batch, commit, extra, time)
             starts = np.frombuffer(bodies.buffers()[1], np.int32)[bodies.offset :]

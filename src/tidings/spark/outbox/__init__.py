@@ -1,12 +1,12 @@
 """The outbox: the matched notifications for subscribers, stored on disk, each batch exactly once.
 
-    rows ──batches──> numbered rows in Parquet files
-                                                   |
-    a batch becomes visible with its commit <──commits: one group, one sync
+    rows ──batches──> tagged rows in Parquet files ──> commit ──> numbers ──> readers
+                                                       commits.py: a group and a sync for each
 
     outbox.py            folders, pins, commits, counters, and the invariants between them
-    batches/             decodes, matches and numbers the rows of a batch, in the workers
-    commits.py           the log of commits (store/groups)
+    batches/             decodes, matches and files the rows of a batch, in the workers
+    commits.py           the log of commits and numbers (store/groups)
+    numbered_rows.py     joins the numbers with the rows
     spark_checkpoint.py  Spark's checkpoint, synced before any file of a batch is written
     outbox_start.py, outbox_check.py    prepares an outbox for writing; verifies one
     outbox_upgrade.py    rewrites outboxes of the old format

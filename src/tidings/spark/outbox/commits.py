@@ -1,27 +1,36 @@
-"""The commits of an outbox: a log with one group per batch, each chained to the previous one.
+"""The commits of an outbox, and the numbers of their nodes: a log with one group for each.
 
-    batch       0     1     2     3
-    group       1  <- 2  <- 3  <- 4        end mark: 4 groups are acknowledged
+    batch       0       0         1       1         2
+    group       1 <---- 2 <------ 3 <---- 4 <------ 5        end mark: 5 groups are acknowledged
+                commit  numbers   commit  numbers   commit
 
 The chain reveals a commit that was altered, removed, swapped or cut off (tidings.store.groups). A
-commit names the files of its batch, with their sizes and digests.
+commit names the files of its batch, with their sizes and digests, and counts the nodes in them. The
+numbers follow when the channel has accepted the batch: see store/numbers. A batch without rows gets
+none, and neither does the batch of a pipeline whose channel has a rendezvous point, which numbers
+what it is handed. Older releases numbered the rows themselves, before the commit.
+
+Readers get a batch with its numbers. Only the last commit can lack them: the next batch begins when
+they are there.
 
 The writer holds the lock of the outbox. Any number of processes may read, up to the acknowledged
-end. Cost of a commit: one write and one sync, about 1 kB. A start reads all commits; if they exceed
-WHOLE bytes, it reads only those since the counters were last saved.
+end. Cost of a batch: two writes and two syncs, about 1 kB. A start reads all commits; if they
+exceed WHOLE bytes, it reads only those since the counters were last saved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
 from tidings.model import EnvironmentProblem, TidingsError
-from tidings.store.groups import START, GroupLog, Place, Position, Walk
+from tidings.store.groups import START, Group, GroupLog, Place, Position, Walk
+from tidings.store.numbers import pack_counts, unpack_counts
 
 WHOLE = 16 << 20  # a log of up to this many bytes is read in full at every start
+NUMBERS = b"N"  # begins a record of numbers; a commit begins with a brace
 
 
 class DataFile(msgspec.Struct, frozen=True, array_like=True):
@@ -31,6 +40,14 @@ class DataFile(msgspec.Struct, frozen=True, array_like=True):
     rows: int
     size: int
     digest: str  # SHA-256; empty for files written before digests were introduced
+
+
+class PartitionCounts(msgspec.Struct, frozen=True, array_like=True):
+    """The matched rows of a partition. The files of a batch are in the order of partitions."""
+
+    files: int
+    rows: int
+    counts: bytes  # how often each node occurs: see store/numbers
 
 
 class Commit(msgspec.Struct, frozen=True):
@@ -44,13 +61,35 @@ class Commit(msgspec.Struct, frozen=True):
     matched: int  # notifications that matched a subscription
     told: int  # pairs of notification and subscription
     refused: int
-    counters: dict[int, int]  # the last number of each node that matched
+    counters: dict[int, int] = {}  # by older releases: the last number of each node that matched
     files: list[DataFile] = []
     ended: int = 0  # the time of the commit, in microseconds since 1970
     offsets: str = ""  # the same digest as in the pin of the batch
     extra_rows: int = 0  # notifications read that have undeclared fields
     extra_fields: int = 0
     life: int = 0  # the life of the channel, as in the pin of the batch
+    before: int = 0  # the number of matched notifications in all batches before
+    partitions: list[PartitionCounts] = []  # those with matched rows
+
+    @property
+    def needs_numbers(self) -> bool:
+        """Whether the batch is complete only with numbers."""
+        return bool(self.partitions) and not self.life
+
+    def count_nodes(self) -> dict[int, int]:
+        """How often each node occurs in the batch; empty for batches of older releases."""
+        found: dict[int, int] = {}
+        for one in self.partitions:
+            for node, count in unpack_counts(one.counts).items():
+                found[node] = found.get(node, 0) + count
+        return found
+
+
+class Numbers(msgspec.Struct, frozen=True, array_like=True):
+    """The number of each node before the first notification of a batch."""
+
+    batch: int
+    before: bytes
 
 
 class DamagedOutbox(TidingsError):
@@ -67,6 +106,7 @@ class Commits:
         self._writes = False
         self._first = 0  # the batch of the first commit in memory
         self._places: list[Place] = []
+        self._numbers: dict[int, Place] = {}  # by batch, in order
         self._end = START
         self._walk: Walk | None = None  # the walk that found the end, until the first append
 
@@ -83,13 +123,46 @@ class Commits:
             self._refresh()
         if not 0 <= batch < self._first + len(self._places):
             return None
-        if batch < self._first:  # the commit is older than the part of the log that was read
-            self._first, self._places, self._end, after = 0, [], START, self._end
-            self._follow(after)
+        self._need_since(batch)
         (record,) = self._log.read([self._places[batch - self._first]])
         if record is None:
             raise self.damage_error(f"commit {batch} was altered")
         return decode_commit(record)
+
+    def read_numbers(self, batch: int) -> dict[int, int] | None:
+        """The number of each node before the first notification of a batch; None if the log has
+        no numbers of the batch."""
+        if batch not in self._numbers:
+            self._refresh()
+            self._need_since(batch)
+        if batch not in self._numbers:
+            return None
+        (record,) = self._log.read([self._numbers[batch]])
+        if record is None:
+            raise self.damage_error(f"the numbers of batch {batch} were altered")
+        return unpack_counts(decode_numbers(record).before)
+
+    def last_numbered(self) -> int | None:
+        """The last batch whose numbers the log has; None if there is none."""
+        if not self._numbers:
+            self._refresh()
+            self._need_since(0)
+        return next(reversed(self._numbers), None)
+
+    def count_readable(self) -> int:
+        """The number of committed batches that have their numbers, or need none."""
+        last = self.read(len(self) - 1)
+        waits = last is not None and last.needs_numbers and last.batch not in self._numbers
+        if waits:  # the numbers may be newer than the commit
+            self._refresh()
+            waits = last is not None and last.batch not in self._numbers
+        return 0 if last is None else last.batch + 1 - waits
+
+    def _need_since(self, batch: int) -> None:
+        """Read the whole log, if a batch is older than the part that was read."""
+        if batch < self._first:
+            self._first, self._places, self._end, after = 0, [], START, self._end
+            self._follow(after)
 
     def each(self, first: int = 0) -> Iterator[Commit]:
         """All commits from a batch on, in order."""
@@ -111,34 +184,43 @@ class Commits:
     def _follow(self, upto: Position) -> None:
         walk = self._log.walk(self._end, upto)
         for group in walk:
-            self._places += group.places[:1]
+            self._index(group)
         if walk.damages:
             raise self.damage_error(walk.damages[0])
         self._end = walk.end
 
+    def _index(self, group: Group) -> None:
+        record = group.records[0]
+        if record is not None and record[:1] == NUMBERS:
+            self._numbers[decode_numbers(record).batch] = group.places[0]
+        else:
+            self._places += group.places[:1]
+
     # -- writing -------------------------------------------------------------------------------
 
-    def begin(self, kept: Position = START) -> list[Commit]:
+    def begin(self, kept: Position = START, done: int = 0) -> list[Commit]:
         """Prepare to write after the last commit; raise DamagedOutbox if a commit is missing.
-        Return the commits after the position `kept`, or all commits if they are few."""
+        Return the commits after the position `kept`, before which `done` batches were committed; or
+        all commits if they are few."""
         self._log.close()
         self._log = log = GroupLog(self.folder)
         sizes = {first: log.path_of(first).stat().st_size for first in log.segments()}
         losses = list[str]()
         if sum(sizes.values()) <= WHOLE:
-            kept = START
+            kept, done = START, 0
         elif kept.number and sizes.get(kept.segment, 0) < kept.offset:
             losses.append(f"{log.path_of(kept.segment)} was cut short")
         walk, found = log.walk(kept), list[Commit]()
-        self._first, self._places = kept.number, []
+        self._first, self._places, self._numbers = done, [], {}
         for group in walk:
             record = group.records[0] if len(group.records) == 1 else None
-            commit = None if record is None else decode_commit(record)
-            if commit is not None and commit.batch == group.number - 1:
-                found.append(commit)
-            elif not walk.damages:
-                losses.append(f"group {group.number} of {self.folder} is not a commit")
-            self._places += group.places[:1]
+            if record is None or record[:1] != NUMBERS:
+                commit = None if record is None else decode_commit(record)
+                if commit is not None and commit.batch == done + len(found):
+                    found.append(commit)
+                elif not walk.damages:
+                    losses.append(f"group {group.number} of {self.folder} is not a commit")
+            self._index(group)
         losses += log.losses(walk)
         if losses:
             raise self.damage_error(losses[0])
@@ -157,15 +239,29 @@ class Commits:
                 f"found batch {commit.batch}, expected {expected}, the next batch of the outbox "
                 f"{self.folder.parent.parent}"
             )
+        self._append(msgspec.json.encode(commit), commit.batch)
+
+    def append_numbers(self, batch: int, before: Mapping[int, int]) -> None:
+        """Write the numbers of a committed batch; they are on disk when this returns."""
+        if not self._writes:
+            self.begin()
+        if self.read(batch) is None or self.read_numbers(batch) is not None:
+            raise TidingsError(
+                f"found numbers for batch {batch} of the outbox {self.folder.parent.parent}, "
+                "expected a committed batch without numbers"
+            )
+        self._append(NUMBERS + msgspec.msgpack.encode(Numbers(batch, pack_counts(before))), batch)
+
+    def _append(self, record: bytes, batch: int) -> None:
         try:
             if self._walk is not None:  # this is the first write since `begin`
                 self._log.take_end(self._walk)
                 self._walk = None
-            group = self._log.append([msgspec.json.encode(commit)], value=commit.batch)
+            group = self._log.append([record], value=batch)
         except EnvironmentProblem:
             self._writes = False  # read the disk again before the next append
             raise
-        self._places += group.places
+        self._index(group)
         self._end = group.end
 
     @property
@@ -200,6 +296,10 @@ class Commits:
     def close(self) -> None:
         self._log.close()
         self._writes = False
+
+
+def decode_numbers(record: bytes) -> Numbers:
+    return msgspec.msgpack.decode(record[1:], type=Numbers)
 
 
 def decode_commit(record: bytes) -> Commit | None:

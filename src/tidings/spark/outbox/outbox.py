@@ -5,23 +5,25 @@
     _tidings/stream                       the id of the stream that writes here
     _tidings/pins/00000042.json           inputs of a batch: version of the subscriptions, time
     _tidings/commits/                     a log of commits: results and files of each batch, and
-                                          the counters of its nodes after it; see commits.py
-    _tidings/counters/00000100.json       all counters after a batch, saved every 100 batches
+                                          then its numbers; see commits.py
+    _tidings/counters/00000100.json       how often each node occurred, saved every 100 batches
+    _tidings/numbers/                     if the subscriptions have no folder that could number
+                                          notifications: the log that does; see store/numbers
     _tidings/work/00000042-ATTEMPT/       files of an attempt in progress
     _tidings/aside/                       files that no commit names; see outbox_start.py
     _tidings/channel/                     the nodes of the channel, if the pipeline has one
 
 Invariants:
 - A batch exists once it is committed; only the attempt that its commit names counts. Readers ignore
-  all other attempts.
+  all other attempts. They get a batch with its numbers, which the channel gives after the commit.
 - Files are written in the work folder of an attempt. The committing driver moves only the files
   that tasks reported. So files that are written by a task that was presumed dead never become
   visible.
 - A pin is the first file of its batch to be written, and is never changed, so a repeated batch uses
   the same subscriptions.
 - The writer holds the lock for as long as it may still commit.
-- Commits have no gaps, so a commit and all commits before it determine the counters after its
-  batch.
+- Commits have no gaps, and a batch begins after the one before it has its numbers. So a commit and
+  all commits before it determine how often each node occurred.
 - Every file is written under a temporary name, synced and renamed. Pins and counters contain a
   digest; a commit has the digests of its batch's files.
 - Files that were moved into place are never removed.
@@ -42,6 +44,7 @@ import msgspec
 from tidings.files import FOLDER, local_path, release_lock, take_lock
 from tidings.model import TidingsError
 from tidings.spark.outbox.batches.filing import WrittenFile
+from tidings.spark.outbox.batches.numbering import ALL
 from tidings.spark.outbox.commits import Commit, Commits, DataFile
 from tidings.spark.outbox.sealed_files import (
     digest_of,
@@ -54,7 +57,7 @@ from tidings.spark.outbox.sealed_files import (
 from tidings.spark.outbox.spark_checkpoint import STREAM
 from tidings.store.groups import Position
 
-__all__ = ["Commit", "KeptCounters", "Outbox", "Pin"]
+__all__ = ["Commit", "KeptCounters", "Outbox", "Pin", "count"]
 
 COUNTERS_EVERY = 100  # batches
 HOME = "_tidings"
@@ -75,7 +78,7 @@ class Pin(msgspec.Struct, frozen=True):
 
 
 class KeptCounters(msgspec.Struct, frozen=True):
-    """All counters after a batch, and the end of the commits at that time."""
+    """How often each node occurred up to a batch, and the end of the commits at that time."""
 
     batch: int
     end: Position
@@ -94,6 +97,11 @@ class Outbox:
     def channel_folder(self) -> Path:
         """The folder for what the pipeline knows about its channel."""
         return self.home / "channel"
+
+    @property
+    def numbers_folder(self) -> Path:
+        """The folder of the log that numbers notifications, if the subscriptions have none."""
+        return self.home / "numbers"
 
     def bind_to_checkpoint(self, checkpoint: Path) -> str:
         """Tie the outbox to the checkpoint of the stream that writes to it; return the stream's id.
@@ -223,6 +231,14 @@ class Outbox:
                 f"found batch {done.batch}, expected {expected}, the next batch of the outbox "
                 f"{self.path}"
             )
+        if done.partitions:
+            filed = len([one for one in done.files if one.path.startswith("data/")])
+            counted = sum(one.files for one in done.partitions)
+            if filed != counted:
+                raise TidingsError(
+                    f"batch {done.batch} has {filed} files, expected {counted}; the batch is not "
+                    "committed"
+                )
         for home, rows in ((self.folder, done.matched), (self.dead_folder, done.refused)):
             folder = home(done.batch, done.attempt)
             begin = f"{folder.relative_to(self.path)}/"
@@ -269,12 +285,28 @@ class Outbox:
     # -- counters ------------------------------------------------------------------------------
 
     def counters(self) -> dict[int, int]:
-        """The last number of every node, after the last commit."""
+        """How often each node occurred in all batches; ALL counts the notifications."""
         kept = self.read_kept()
         start, found = (-1, dict[int, int]()) if kept is None else (kept.batch, kept.counters)
         for commit in self.log.each(start + 1):
-            found.update(commit.counters)
+            count(commit, found)
         return found
+
+    def last_numbers(self) -> dict[int, int]:
+        """The last number of each node, as far as this outbox has numbers. Reads all commits."""
+        found: dict[int, int] = {}
+        for commit in self.log.each():
+            found.update(commit.counters)
+            before = self.log.read_numbers(commit.batch)
+            if before is not None:
+                counts = commit.count_nodes()
+                found.update({node: number + counts[node] for node, number in before.items()})
+        found.pop(ALL, None)
+        return found
+
+    def put_numbers(self, batch: int, before: Mapping[int, int]) -> None:
+        """Store the numbers of a committed batch: by node, the number before its first one."""
+        self.log.append_numbers(batch, before)
 
     def read_kept(self) -> KeptCounters | None:
         """The last saved counters of a committed batch. Damaged files are skipped, because the
@@ -304,7 +336,8 @@ class Outbox:
                 self._file("counters", old).unlink(missing_ok=True)
 
     def folders(self) -> Iterator[Path]:
-        """The folders of all committed batches with matched notifications."""
+        """The folders of all committed batches with matched notifications. Their files have places
+        instead of numbers; OutboxReader joins these."""
         for done in self.log.each():
             if done.matched:
                 yield self.folder(done.batch, done.attempt)
@@ -340,6 +373,15 @@ class Outbox:
 
     def _file(self, kind: str, batch: int) -> Path:
         return self.home / kind / f"{batch:08d}.json"
+
+
+def count(commit: Commit, counters: dict[int, int]) -> None:
+    """Count the nodes of a batch."""
+    counters.update(commit.counters)  # older releases wrote the sums
+    for node, times in commit.count_nodes().items():
+        counters[node] = counters.get(node, 0) + times
+    if commit.partitions:
+        counters[ALL] = commit.before + commit.matched
 
 
 def _read(path: Path, kind: type[Record]) -> Record | None:

@@ -1,13 +1,13 @@
 """Checks that an outbox is intact: every commit, every file that a commit names, every number.
 
 Nothing is changed, and the pipeline may be running: the check covers the commits acknowledged when
-it began. Cost: every data file is read twice, once for its digest and once for three of its
-columns.
+it began. The last batch may wait for its numbers. Cost: every data file is read twice, once for its
+digest and once for three of its columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidings.model import TidingsError
-from tidings.spark.outbox.batches.batch_stages import NODES
-from tidings.spark.outbox.batches.numbering import ALL
+from tidings.spark.outbox.batches.numbering import (
+    ALL,
+    NODES,
+    NOTIFICATION,
+    NUMBERS,
+    Counts,
+)
 from tidings.spark.outbox.commits import Commit, DataFile
-from tidings.spark.outbox.outbox import Outbox
+from tidings.spark.outbox.numbered_rows import number_files, stored_columns
+from tidings.spark.outbox.outbox import Outbox, count
 from tidings.spark.outbox.sealed_files import digest_of
+from tidings.store.numbers import unpack_counts
 
 Array = npt.NDArray[Any]
 
@@ -47,7 +54,8 @@ class OutboxCheck:
     def __init__(self, outbox: Outbox) -> None:
         self.outbox = outbox
         self.found = CheckReport(str(outbox.path))
-        self._counters: dict[int, int] = {}
+        self._counters: Counts = {}  # how often each node occurred
+        self._last: Counts = {}  # the last number of each node
         self._named: set[Path] = set()
         self._pins: set[int] = set()
 
@@ -91,18 +99,19 @@ class OutboxCheck:
         found.batches += 1
         self._check_pin(commit)
         data = f"{outbox.folder(commit.batch, commit.attempt).relative_to(outbox.path)}/"
-        rows, tables = 0, list[Any]()
+        rows, mine, is_sound = 0, list[Path](), True
         for one in commit.files:
             self._named.add(outbox.path / one.path)
-            mine = one.path.startswith(data)
-            rows += one.rows if mine else 0
-            if self._check_file(commit.batch, one) and mine:
-                tables.append(self._read_table(outbox.path / one.path))
+            is_same = self._check_file(commit.batch, one)
+            if one.path.startswith(data):
+                rows += one.rows
+                is_sound = is_sound and is_same
+                mine.append(outbox.path / one.path)
         if rows != commit.matched:
             self._report(commit.batch, f"the files have {rows} rows, expected {commit.matched}")
-        if None not in tables and sum(table.num_rows for table in tables) == commit.matched:
-            self._check_numbers(commit, tables)
-        self._counters.update(commit.counters)
+        elif is_sound:
+            self._check_numbers(commit, mine)
+        count(commit, self._counters)
 
     def _report(self, batch: int, problem: str) -> None:
         self.found.problems.append(f"batch {batch}: {problem}")
@@ -133,40 +142,51 @@ class OutboxCheck:
             self._report(batch, problem)
         return not problem
 
-    def _read_table(self, path: Path) -> Any:
+    def _read_rows(self, path: Path) -> pa.Table | None:
+        """The nodes of a file's rows, and their numbers or places."""
         try:
             with pq.ParquetFile(path) as file:
-                return file.read(columns=["notification", NODES, "numbers"])
+                wanted = stored_columns([NOTIFICATION, NODES, NUMBERS], file.schema_arrow.names)
+                return file.read(columns=wanted)
         except (pa.ArrowException, OSError) as problem:
             self.found.problems.append(f"{path} can't be read: {problem}")
             return None
 
-    def _check_numbers(self, commit: Commit, tables: list[Any]) -> None:
-        """Check that the numbers of each node continue without gaps or repeats, up to the commit's
-        counter."""
+    def _check_numbers(self, commit: Commit, files: list[Path]) -> None:
+        """Check that the nodes of a batch occur as often as its commit says, and that their numbers
+        have no gaps or repeats, and follow those of earlier batches."""
+        tables = [self._read_rows(path) for path in files]
+        if any(one is None for one in tables):
+            return
         self.found.notifications += commit.matched
-        after: dict[int, int] = {}
-        if commit.matched:
-            rows = pa.concat_tables(tables)
-            flat = [rows.column(name).combine_chunks().flatten() for name in (NODES, "numbers")]
-            nodes, numbers = (one.to_numpy(zero_copy_only=False) for one in flat)
-            everything = rows.column("notification").to_numpy()
-            nodes = np.concatenate([np.full(len(everything), ALL), nodes])
-            numbers = np.concatenate([everything, numbers])
-            order = np.lexsort((numbers, nodes))
-            nodes, numbers = nodes[order], numbers[order]
-            distinct, starts, counts = np.unique(nodes, return_index=True, return_counts=True)
-            before = np.array([self._counters.get(int(node), 0) for node in distinct], np.int64)
-            expected = np.arange(len(nodes)) + np.repeat(before + 1 - starts, counts)
-            for at in np.flatnonzero(np.add.reduceat(numbers != expected, starts))[:3].tolist():
-                first = int(starts[at])
-                wrong = first + int(np.argmax((numbers != expected)[first : first + counts[at]]))
+        before = self.outbox.log.read_numbers(commit.batch)
+        if commit.partitions:
+            if not self._check_counts(commit, [one for one in tables if one is not None]):
+                return
+            total = self._counters.get(ALL, 0)
+            if commit.before != total:
                 self._report(
                     commit.batch,
-                    f"{_node_name(int(distinct[at]))} has the number {numbers[wrong]}, expected "
-                    f"{expected[wrong]}",
+                    f"the commit says that {commit.before} notifications came before, expected "
+                    f"{total}",
                 )
-            after = dict(zip(distinct.tolist(), (before + counts).tolist(), strict=True))
+            self._check_order(commit.batch, before or {})
+            counts = commit.count_nodes()
+            # without numbers, the places are checked all the same
+            before = before or dict.fromkeys(counts, 0)
+            joined = number_files(commit, before)
+            rows = [
+                joined[str(path.relative_to(self.outbox.path))].join(batch)
+                for path, table in zip(files, tables, strict=True)
+                if table is not None
+                for batch in table.to_batches()
+            ]
+            self._check_each(commit, pa.Table.from_batches(rows), {ALL: commit.before, **before})
+            return
+        after: Counts = {}
+        if commit.matched:
+            told = pa.concat_tables([one for one in tables if one is not None])
+            after = self._check_each(commit, told, self._counters)
         for node in sorted(after.keys() | commit.counters.keys()):
             said, there = commit.counters.get(node), after.get(node)
             if said != there:
@@ -175,6 +195,56 @@ class OutboxCheck:
                     f"the commit has {said} for the counter of {_node_name(node)}, but the rows "
                     f"end with {there}",
                 )
+
+    def _check_counts(self, commit: Commit, tables: list[pa.Table]) -> bool:
+        """Whether the nodes occur as often in the files of each partition as the commit says."""
+        rest, is_right = list(tables), True
+        for at, one in enumerate(commit.partitions):
+            mine, rest = rest[: one.files], rest[one.files :]
+            nodes = [list_values(table.column(NODES)) for table in mine]
+            distinct, counts = np.unique(np.concatenate(nodes), return_counts=True)
+            there = dict(zip(distinct.tolist(), counts.tolist(), strict=True))
+            said = unpack_counts(one.counts)
+            if there != said or one.rows != sum(table.num_rows for table in mine):
+                is_right = False
+                wrong = sorted(node for node in there.keys() | said.keys()
+                               if there.get(node) != said.get(node))  # fmt: skip
+                what = f"node {wrong[0]}" if wrong else "the rows"
+                self._report(commit.batch, f"partition {at} was counted wrongly: {what}")
+        return is_right
+
+    def _check_order(self, batch: int, before: Counts) -> None:
+        """Check that no number of a batch was given in a batch before."""
+        for node in [one for one in before if before[one] < self._last.get(one, 0)][:3]:
+            self._report(
+                batch,
+                f"{_node_name(node)} continues after the number {before[node]}, expected at least "
+                f"{self._last[node]}",
+            )
+
+    def _check_each(self, commit: Commit, rows: pa.Table, known: Mapping[int, int]) -> Counts:
+        """Check that the numbers of each node continue those that are known, without gaps or
+        repeats; return the last ones."""
+        nodes, numbers = (list_values(rows.column(name)) for name in (NODES, NUMBERS))
+        everything = rows.column(NOTIFICATION).to_numpy()
+        nodes = np.concatenate([np.full(len(everything), ALL), nodes])
+        numbers = np.concatenate([everything, numbers])
+        order = np.lexsort((numbers, nodes))
+        nodes, numbers = nodes[order], numbers[order]
+        distinct, starts, counts = np.unique(nodes, return_index=True, return_counts=True)
+        before = np.array([known.get(int(node), 0) for node in distinct], np.int64)
+        expected = np.arange(len(nodes)) + np.repeat(before + 1 - starts, counts)
+        for at in np.flatnonzero(np.add.reduceat(numbers != expected, starts))[:3].tolist():
+            first = int(starts[at])
+            wrong = first + int(np.argmax((numbers != expected)[first : first + counts[at]]))
+            self._report(
+                commit.batch,
+                f"{_node_name(int(distinct[at]))} has the number {numbers[wrong]}, expected "
+                f"{expected[wrong]}",
+            )
+        after = dict(zip(distinct.tolist(), (before + counts).tolist(), strict=True))
+        self._last.update(after)
+        return after
 
     def _check_rest(self, count: int) -> None:
         """Check for files and pins that no commit names."""
@@ -198,6 +268,12 @@ class OutboxCheck:
         last = outbox.read_kept()
         if last is not None and last.batch == count - 1 and last.counters != self._counters:
             problems.append(f"the saved counters of batch {last.batch} differ from its commit")
+
+
+def list_values(lists: Any) -> Array:
+    """The values of a column of lists."""
+    found: Array = lists.combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    return found
 
 
 def _node_name(node: int) -> str:

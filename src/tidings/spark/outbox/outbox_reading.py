@@ -1,10 +1,13 @@
 """Reads the committed rows of an outbox, in a local folder or at an address.
 
     commits ──> the files of each batch ──> Arrow batches, or tables and streams (outbox_tables.py)
+    numbers ────────────────────────────────^
 
 Folders of attempts that were never committed look like any other folders, so only the commits say
-which files count. The commits of an outbox at an address (s3a://, hdfs://) are copied to a
-temporary folder, about 1 kB for each batch; a refresh copies only the files that have grown.
+which files count. A batch can be read when it has its numbers, which follow its commit; they are
+not in its files, but joined with the rows (numbered_rows.py). The commits and numbers of an outbox
+at an address (s3a://, hdfs://) are copied to a temporary folder, about 1 kB for each batch; a
+refresh copies only the files that have grown.
 """
 
 from __future__ import annotations
@@ -22,7 +25,14 @@ import pyarrow.parquet as pq
 
 from tidings.files import address_of, copy_here, local_path, open_place, scheme_of
 from tidings.model import TidingsError
+from tidings.spark.outbox.batches.numbering import PLACE
 from tidings.spark.outbox.commits import Commit, Commits
+from tidings.spark.outbox.numbered_rows import (
+    RowNumbers,
+    number_files,
+    numbered_schema,
+    stored_columns,
+)
 from tidings.spark.outbox.outbox import HOME
 
 ROWS = 16_384  # the most rows of a batch
@@ -39,6 +49,7 @@ class OutboxReader:
         """The outbox, as Spark and messages name it."""
         self._system: Any = None
         self._sizes: dict[str, int] = {}  # the copied files
+        self._numbered: tuple[int, dict[str, RowNumbers]] = -1, {}  # a batch, and its files
         if scheme_of(path):
             self._system, self._root = open_place(path)
             folder = tempfile.mkdtemp(prefix="tidings-commits-")
@@ -56,10 +67,10 @@ class OutboxReader:
         return self._system is None
 
     def refresh(self) -> int:
-        """Look for new commits; return the number of committed batches."""
+        """Look for new commits; return the number of batches that can be read."""
         if self._system is not None:
             self._copy_commits()
-        return len(self._log)
+        return self._log.count_readable()
 
     def _copy_commits(self) -> None:
         from pyarrow import fs
@@ -84,7 +95,8 @@ class OutboxReader:
 
     def commits(self, first: int = 0, end: int | None = None) -> Iterator[Commit]:
         """The commits of the batches from `first` up to but excluding `end`."""
-        for batch in range(first, len(self._log) if end is None else min(end, len(self._log))):
+        known = self._log.count_readable()
+        for batch in range(first, known if end is None else min(end, known)):
             found = self._log.read(batch)
             if found is not None:
                 yield found
@@ -99,19 +111,43 @@ class OutboxReader:
         return f"{self.address}/{file}"
 
     def batches(self, file: str, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows of a file."""
+        """The rows of a file, with their numbers."""
+        for rows in self.stored_batches(file, columns):
+            found = self.numbers_of(file).join(rows) if PLACE in rows.schema.names else rows
+            yield found if columns is None else found.select(columns)
+
+    def stored_batches(
+        self, file: str, columns: list[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a file as they are stored, with places instead of numbers; `columns` may
+        name the numbers."""
         try:
             with pq.ParquetFile(
                 f"{self._root}/{file}", filesystem=self._system, buffer_size=1 << 20
             ) as opened:
-                yield from opened.iter_batches(ROWS, columns=columns)
+                wanted = columns
+                if columns is not None:
+                    wanted = stored_columns(columns, opened.schema_arrow.names)
+                yield from opened.iter_batches(ROWS, columns=wanted)
         except (pa.ArrowException, OSError) as problem:
             first = str(problem).partition("\n")[0]
             raise TidingsError(f"{self.place_of(file)} can't be read: {first}") from problem
 
+    def numbers_of(self, file: str) -> RowNumbers:
+        """After which numbers the rows of a file continue. The file is named by its path in the
+        outbox, and has places."""
+        batch = int(file.split("/")[1].partition("-")[0])
+        if self._numbered[0] != batch:
+            commit = self._log.read(batch)
+            if commit is None:
+                raise TidingsError(f"{self.place_of(file)} belongs to no batch of the outbox")
+            numbers = self._log.read_numbers(batch)
+            self._numbered = batch, number_files(commit, numbers)
+        return self._numbered[1][file]
+
     def schema(self, file: str) -> pa.Schema:
-        """The columns of a file."""
-        return pq.read_schema(f"{self._root}/{file}", filesystem=self._system)
+        """The columns of a file, as readers get them."""
+        return numbered_schema(pq.read_schema(f"{self._root}/{file}", filesystem=self._system))
 
 
 def grain_of(file: str) -> str | None:

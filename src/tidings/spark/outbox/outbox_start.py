@@ -35,7 +35,7 @@ def take_outbox(outbox: Outbox, checkpoint: SparkCheckpoint) -> None:
     """Prepare an outbox for writing; raise DamagedOutbox if it is damaged."""
     upgrade_outbox(outbox)
     kept = outbox.read_last_kept()
-    commits = outbox.log.begin(START if kept is None else kept.end)
+    commits = outbox.log.begin(*((START, 0) if kept is None else (kept.end, kept.batch + 1)))
     for commit in commits:
         for one in commit.files:
             problem = outbox.find_problem(one)

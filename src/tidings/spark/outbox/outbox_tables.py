@@ -1,5 +1,8 @@
 """An outbox as a table or a stream of Spark, in which each committed batch occurs once.
 
+Spark reads the files of a table itself, with places instead of numbers (numbered_rows.py). A UDF
+joins the numbers, in the workers; a query that does not ask for numbers does not run it.
+
 The offset of a stream is a number of committed batches. So a query that continues from its
 checkpoint reads exactly the batches that it has not read, and a repeated micro-batch has the same
 rows, because committed files never change.
@@ -8,7 +11,7 @@ rows, because committed files never change.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +23,13 @@ from pyspark.sql.streaming.datasource import (
     ReadLimit,
     SupportsTriggerAvailableNow,
 )
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
 from tidings.model import TidingsError
+from tidings.spark.outbox.batches.numbering import NODES, NOTIFICATION, NUMBERS, PLACE, PLACES
+from tidings.spark.outbox.numbered_rows import REPLACED, RowNumbers, number_columns
 from tidings.spark.outbox.outbox_reading import OutboxReader, grain_of
+from tidings.spark.session import send_to_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,12 +82,64 @@ def read_outbox(
     if schema is None:
         opened = opened.option("mergeSchema", "true")
     else:
-        opened = opened.schema(StructType([one for one in schema.fields if one.name != GRAIN]))
+        opened = opened.schema(schema if dead else _stored_schema(schema))
     rows = opened.parquet(*files)
     if dead:
         return rows
     name = f.regexp_extract(f.col("_metadata.file_path"), "grain=([^/]+)/[^/]+$", 1)
-    return rows.withColumn(GRAIN, name)
+    found = join_numbers(spark, rows.withColumn(GRAIN, name), reader.address)
+    if schema is None:
+        return found
+    names = dict.fromkeys((*schema.fieldNames(), GRAIN))
+    return found.select(*map(_quote, names))
+
+
+def _stored_schema(wanted: StructType) -> StructType:
+    """The columns to read, so that the wanted ones can be had from files of any release."""
+    there = [one for one in wanted.fields if one.name != GRAIN]
+    known = {one.name for one in there}
+    lists = ArrayType(LongType())
+    added = ((PLACE, LongType()), (NODES, lists), (PLACES, lists))
+    return StructType([*there, *(StructField(n, kind) for n, kind in added if n not in known)])
+
+
+def join_numbers(
+    spark: SparkSession, rows: DataFrame, known: str | Mapping[str, RowNumbers]
+) -> DataFrame:
+    """Rows that Spark read from the files of an outbox, with numbers in place of places. `known`
+    is the outbox, whose commits each task reads; or the numbers of the files, if there are few."""
+    if PLACE not in rows.columns:
+        return rows  # an older release wrote all of them
+    arrow_udf: Any = f.arrow_udf  # type: ignore[attr-defined]
+    kinds = f"struct<{NOTIFICATION}: long, {NUMBERS}: array<long>>"
+    udf = arrow_udf(send_to_workers(spark, _number_rows(known)), kinds)
+    joined = udf(f.col("_metadata.file_path"), f.col(PLACE), f.col(NODES), f.col(PLACES))
+    columns: dict[str, Any] = {}
+    for name in rows.columns:
+        name = REPLACED.get(name, name)
+        found = f.col(_quote(name)) if name in rows.columns else None
+        if name in REPLACED.values():
+            number = joined[name]
+            found = number if found is None else f.coalesce(found, number)
+        assert found is not None
+        columns[name] = found.alias(name)
+    return rows.select(*columns.values())
+
+
+def _quote(name: str) -> str:
+    """The name of a column for Spark, which reads a dot as a path into a struct."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def _number_rows(known: str | Mapping[str, RowNumbers]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Make a function that numbers rows, of any files of an outbox."""
+
+    def run(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        find = OutboxReader(known).numbers_of if isinstance(known, str) else known.__getitem__
+        for columns in batches:
+            yield number_columns(find, *columns)
+
+    return run
 
 
 def _escape(path: str) -> str:

@@ -1,8 +1,8 @@
 """Pipelines: a TOML file describes how micro-batches flow from a source through the outbox to
 sinks.
 
-    pin the version ─> decode, match, count nodes ─> number, file ─> commit ─> sinks
-                       one job, on the workers       the driver; for large batches, a job
+    pin the version ─> decode, match, file ─> commit ─> accept: numbers ─> sinks
+                       one job, on the workers
 
     settings.py               reads and checks the pipeline file
     streams.py                sources: raw rows, and how to decode them

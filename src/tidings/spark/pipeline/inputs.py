@@ -17,6 +17,14 @@ from tidings.spark.channel.followed_channel import (
 )
 from tidings.spark.channel.owner import ChannelOwner
 from tidings.spark.outbox.batches.batch_stages import EXTRA, PAYLOAD
+from tidings.spark.outbox.batches.numbering import (
+    NODES,
+    NOTIFICATION,
+    NUMBERS,
+    PLACE,
+    PLACES,
+    TOLD,
+)
 from tidings.spark.pipeline.settings import Settings, declared_problems, is_json
 from tidings.spark.pipeline.streams import has_column
 from tidings.spark.pipeline.subscription_source import FixedSubscriptions, FollowedSubscriptions
@@ -25,7 +33,9 @@ from tidings.spark.tagging.column_checks import check_columns, check_declared_co
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-RESERVED = ("notification", "version", "nodes", "numbers", "subscriptions", "grain", PAYLOAD)
+RESERVED = (
+    NOTIFICATION, "version", NODES, NUMBERS, TOLD, "grain", PAYLOAD, PLACE, PLACES
+)  # fmt: skip
 Subscriptions = FixedSubscriptions | FollowedSubscriptions | FollowedChannel
 
 

@@ -1,12 +1,16 @@
 """Runs a pipeline: micro-batches from a source to the outbox, and on to sinks.
 
-    pin the version ─> decode, match, count nodes ─> number, file ─> commit ─> hand over
-                       one job, on the workers       the driver; for large batches, a job
+    pin the version ─> decode, match, file ─> commit ─> accept: numbers ─> hand over
+                       one job, on the workers
 
 If the pipeline stops at any point, the batch is repeated with the pinned version and the rows in
-Spark's checkpoint, and it is committed only once. Sinks get a batch after its commit; they may get
-it more than once and must recognise repeats. With a channel sink, the next batch begins only when
-the owner of the channel has the previous one, so an owner that is down or slow delays the stream.
+Spark's checkpoint, and it is committed only once. A committed batch is numbered by the log of its
+subscriptions (store/numbers), which knows a batch that it has numbered. Without a log, the outbox
+has one for this. With a channel, the rendezvous point numbers what it is handed.
+
+Sinks get a batch after its commit; they may get it more than once and must recognise repeats. With
+a channel sink, the next batch begins only when the owner of the channel has the previous one, so an
+owner that is down or slow delays the stream.
 """
 
 from __future__ import annotations
@@ -28,10 +32,13 @@ from tidings.spark.channel.mirror import Unknown
 from tidings.spark.channel.row_parts import MOST_NODES, MOST_ROW_BYTES
 from tidings.spark.loading.restated import Unfit
 from tidings.spark.outbox.batches.batch_stages import EXTRA, PAYLOAD, ForChannel, Stage, run_stage
-from tidings.spark.outbox.batches.filing import Filing, counts_of, file_rows, refused_of
-from tidings.spark.outbox.batches.numbering import counters_after
-from tidings.spark.outbox.outbox import Commit, Outbox, Pin
+from tidings.spark.outbox.batches.filing import Filing
+from tidings.spark.outbox.batches.numbering import ALL
+from tidings.spark.outbox.commits import PartitionCounts
+from tidings.spark.outbox.numbered_rows import number_files
+from tidings.spark.outbox.outbox import Commit, Outbox, Pin, count
 from tidings.spark.outbox.outbox_start import take_outbox
+from tidings.spark.outbox.outbox_tables import join_numbers
 from tidings.spark.outbox.sealed_files import make_folder
 from tidings.spark.outbox.spark_checkpoint import SparkCheckpoint
 from tidings.spark.pipeline.inputs import (
@@ -51,7 +58,7 @@ from tidings.spark.pipeline.streams import OpenedSource, declare_source, open_so
 from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
 from tidings.spark.tagging.column_checks import family_of
 from tidings.spark.tagging.worker import Pinned
-from tidings.store import LogError
+from tidings.store import Accepting, LogError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -141,8 +148,10 @@ class Pipeline:
                 done = self._write(df, self._pin(batch))
             else:
                 self._need_same(done)
+            self._number(done)
             self._hand_over(df.sparkSession, done)
-        self.on_batch(done, time.perf_counter() - began)
+            told = self._with_counters(done)
+        self.on_batch(told, time.perf_counter() - began)
 
     def _pin(self, batch: int) -> Pin:
         offsets = self._checkpoint.sync_offsets(batch)
@@ -223,43 +232,69 @@ class Pipeline:
                 f"{self.outbox.pin_path(pin.batch)} (no row of the batch was handed over)"
             ) from problem
         work = self.outbox.work_folder(pin.batch, attempt)
+        filing = filing_of(self.settings, pin)
         try:
-            staged = run_stage(df, self._stage(pinned, work, pin.micros))
-            counters = self._known_counters(pin.batch)
-            filed = file_rows(
-                df.sparkSession.sparkContext, filing_of(self.settings, pin, work), staged, counters
-            )
-            refused = [file for one in staged for file in refused_of(one)]
-            files = self.outbox.place(pin.batch, attempt, filed, refused)
+            staged = run_stage(df, self._stage(pinned, work, filing, pin.micros))
+            rows = [file for one in staged for file in one.files]
+            refused = [file for one in staged for file in one.dead]
+            files = self.outbox.place(pin.batch, attempt, rows, refused)
         finally:
             self.outbox.drop_work(pin.batch, attempt)
-        new = counters_after(counters, map(counts_of, staged))
+        counters = self._known_counters(pin.batch)
         done = Commit(
             pin.batch, attempt, pin.version, pin.micros,
             rows=sum(one.seen for one in staged),
             matched=sum(one.matched for one in staged),
             told=sum(one.told for one in staged),
             refused=sum(one.refused for one in staged),
-            counters=new,
             files=files,
             ended=time.time_ns() // 1000,
             offsets=pin.offsets,
             extra_rows=sum(one.extra_rows for one in staged),
             extra_fields=sum(one.extra_fields for one in staged),
             life=pin.life,
+            before=counters.get(ALL, 0),
+            partitions=[
+                PartitionCounts(len(one.files), one.matched, one.counts)
+                for one in staged
+                if one.files
+            ],
         )  # fmt: skip
         self.outbox.commit(done)
-        counters.update(new)
+        count(done, counters)
         self._counters = pin.batch, counters
         self.outbox.keep_counters(pin.batch, counters)
         return done
 
-    def _stage(self, pinned: Pinned, work: Path, began: int) -> Stage:
-        stage = stage_of(self.source, pinned, work, self.settings, began)
+    def _stage(self, pinned: Pinned, work: Path, filing: Filing, began: int) -> Stage:
+        stage = stage_of(self.source, pinned, work, self.settings, filing, began)
         if stage.channel is None or not isinstance(self.subscriptions, FollowedChannel):
             return stage
         told = msgspec.structs.replace(stage.channel, kind=self.subscriptions.kind_told)
         return msgspec.structs.replace(stage, channel=told)
+
+    def _number(self, done: Commit) -> None:
+        """Have a committed batch numbered, unless it has its numbers or needs none."""
+        log = self.outbox.log
+        if not done.needs_numbers or log.read_numbers(done.batch) is not None:
+            return
+        numbers = self._accepting()
+        found: dict[int, int] = {}
+        if numbers is not None:
+            found = numbers.accept(
+                self.stream_id, done.batch, done.attempt, done.count_nodes(),
+                after=log.last_numbered(), floor=self.outbox.last_numbers,
+            )  # fmt: skip
+        self.outbox.put_numbers(done.batch, found)
+
+    def _accepting(self) -> Accepting | None:
+        """What numbers the notifications; None if a rendezvous point does."""
+        wanted = self.subscriptions
+        if isinstance(wanted, FollowedChannel):
+            return None
+        if isinstance(wanted, FollowedSubscriptions) and wanted.numbers is not None:
+            return wanted.numbers
+        return Accepting(self.outbox.numbers_folder)
 
     def _need_files(self, batch: int) -> None:
         """Refuse a batch with missing files, which Spark would read as empty."""
@@ -279,12 +314,23 @@ class Pipeline:
             return known[1]
         return self.outbox.counters()
 
+    def _with_counters(self, done: Commit) -> Commit:
+        """A commit with the counters after its batch, for those who watch the pipeline. The batch
+        is the last one."""
+        if self._counters is None or self._counters[0] != done.batch:
+            self._counters = done.batch, self.outbox.counters()
+        counters, nodes = self._counters[1], (ALL, *done.count_nodes())
+        now = {node: counters[node] for node in nodes} if done.partitions else done.counters
+        return msgspec.structs.replace(done, counters=now)
+
     def _hand_over(self, spark: SparkSession, done: Commit) -> None:
         if self._handing is not None:
             self._handing.hand_over(done)
         others = [sink for sink in self.settings.sinks if not isinstance(sink, ChannelSink)]
         if others and done.matched:
             rows = spark.read.parquet(str(self.outbox.folder(done.batch, done.attempt)))
+            known = number_files(done, self.outbox.log.read_numbers(done.batch))
+            rows = join_numbers(spark, rows, known)
             for sink in others:
                 hand_over_to(sink, rows.drop(PAYLOAD), self.stream_id, self.console)
 
@@ -316,16 +362,21 @@ class Pipeline:
 
 
 def stage_of(
-    source: OpenedSource, pinned: Pinned, work: Path, settings: Settings, began: int = 0
+    source: OpenedSource,
+    pinned: Pinned,
+    work: Path,
+    settings: Settings,
+    filing: Filing,
+    began: int = 0,
 ) -> Stage:
-    """The instructions with which workers run the first half of a batch, which began at a time in
-    microseconds since 1970."""
+    """The instructions with which workers run a batch, which began at a time in microseconds since
+    1970."""
     raw = pa.schema([]) if source.arrow is None else source.arrow
     schema = raw.serialize().to_pybytes()
     extra = settings.extra_fields if is_json(settings) else "refuse"
     return Stage(
         pinned, str(work), schema, source.format, source.text, source.corrupt, extra,
-        channel=_for_channel(source, settings, began),
+        channel=_for_channel(source, settings, began), filing=filing,
     )  # fmt: skip
 
 
@@ -340,8 +391,7 @@ def _for_channel(source: OpenedSource, settings: Settings, began: int) -> ForCha
     return ForChannel(tested, MOST_ROW_BYTES, MOST_NODES, settings.outbox.time, began)
 
 
-def filing_of(settings: Settings, pin: Pin, work: Path) -> Filing:
+def filing_of(settings: Settings, pin: Pin) -> Filing:
     """Instructions for filing the rows of a batch, after they were matched."""
     given = settings.outbox
-    width = 60 * given.grain_minutes
-    return Filing(str(work), pin.version, pin.micros // 1_000_000, width, given.time)
+    return Filing(pin.version, pin.micros // 1_000_000, 60 * given.grain_minutes, given.time)

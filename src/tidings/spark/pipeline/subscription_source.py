@@ -41,7 +41,7 @@ from tidings.spark.loading.log_snapshots import (
 )
 from tidings.spark.loading.restated import Aside, Clash, PendingChanges, log_set_aside
 from tidings.spark.tagging.worker import Change, Pinned, view_of
-from tidings.store import ChangeLog, LogError
+from tidings.store import Accepting, ChangeLog, LogError
 
 KEPT = 3  # snapshots that are kept
 
@@ -151,6 +151,11 @@ class FollowedSubscriptions:
     def compile_latest(self) -> None:
         """Compile the latest version, without the dropped subscriptions."""
         compile_version(self.log, self.log.version, self.home)
+
+    @property
+    def numbers(self) -> Accepting | None:
+        """What numbers the notifications; None if the folder can only be read."""
+        return self.log.numbers if os.access(self.log.path, os.W_OK) else None
 
     def own(self) -> None:
         """Own the folder, so that commands need not read the log before each change. If another

@@ -1,13 +1,13 @@
-"""The two halves of a micro-batch, which run in Spark's workers: rows become files of an outbox.
+"""A micro-batch in Spark's workers: rows become files of an outbox, in one job.
 
-    rows ──batch_stages──> staged files, counts ──numbering──> first numbers ──filing──> Parquet
+    rows ──batch_stages──> matched rows ──filing──> Parquet, by time; counts of nodes
 
-    batch_stages.py   first half: decodes and matches rows
+    batch_stages.py   decodes and matches rows
     open_fields.py    matches rows that have fields which are not declared
     kind_rows.py      rows of channels of topics, types and an application's class
     row_bodies.py     rows as subscribers of a channel get them: payload, subject, time, types
-    numbering.py      every node counts 1, 2, 3 ... without gaps or repeats
-    filing.py         second half: numbers rows, and writes them to files by time
+    filing.py         writes matched rows to files by time, with their places in the partition
+    numbering.py      places within a partition, and the numbers that follow from them
 
 Used inside `spark`. Start at batch_stages.py.
 """

@@ -1,18 +1,17 @@
-"""The first half of a micro-batch: decodes and tags rows, in one pass through a Python worker.
+"""A micro-batch in the workers: decodes and tags rows, and writes them to files, in one pass.
 
-    raw ──decode──┬──> good rows ──match──> columns, nodes, subscriptions ──> an Arrow file
+    raw ──decode──┬──> good rows ──match──> columns, nodes, subscriptions ──> files by time
                   └──> bad rows  ─────────> reason, raw text              ──> a Parquet file
 
-Each partition writes its files to the folder of the attempt and returns the number of occurrences
-of each node, which must be known before rows are numbered (filing.py). Rows that match nothing are
-counted and dropped. A task that runs twice leaves two sets of files, but the driver gets only one
-result. The folder is removed when the batch is done.
+Each partition writes its files to the folder of the attempt (filing.py), and returns how often each
+node occurs in them. Rows that match nothing are counted and dropped. A task that runs twice leaves
+two sets of files, but the driver gets only one result. The folder is removed when the batch is
+done.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,17 +32,19 @@ from tidings.notifications import (
 )
 from tidings.routing.protocol import unwrap
 from tidings.snapshots import View
+from tidings.spark.outbox.batches.filing import Filing, RowFiles, WrittenFile, describe_file
 from tidings.spark.outbox.batches.kind_rows import ChannelKind, read_rows
+from tidings.spark.outbox.batches.numbering import ALL, NODES, TOLD
 from tidings.spark.outbox.batches.open_fields import match_open, match_rows
 from tidings.spark.outbox.batches.row_bodies import encode_bodies
-from tidings.spark.outbox.sealed_files import digest_of
 from tidings.spark.session import send_to_workers
 from tidings.spark.tagging.worker import Pinned, join_batches, view_of
+from tidings.store.numbers import pack_counts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-NODES, TOLD, EXTRA = "nodes", "subscriptions", "extra"
+EXTRA = "extra"
 PAYLOAD = "_payload"
 """The column of bodies, which the subscribers of a channel receive. Bodies are written to the
 files, so that a batch that is handed over twice has the same bytes both times. The workers encode
@@ -76,6 +77,7 @@ class Stage(msgspec.Struct, frozen=True):
     extra: Extra = "refuse"  # for json: what happens to undeclared fields
     names: tuple[str, ...] = ()  # the names of the columns, if Spark would misread them
     channel: ForChannel | None = None  # set if the subscriptions come from a channel
+    filing: Filing = Filing(0, 0, 3600)  # how matched rows are filed
 
     @property
     def keeps_extra(self) -> bool:
@@ -86,18 +88,15 @@ class StagedPartition(msgspec.Struct):
     """The result of one partition."""
 
     partition: int
-    rows: str | None = None  # the Arrow file, if anything matched
-    dead: str | None = None  # the Parquet file, if anything was refused
-    dead_size: int = 0  # bytes of the Parquet file
-    dead_digest: str = ""
-    size: int = 0  # bytes of the Arrow file
+    files: list[WrittenFile] = []  # the matched rows
+    dead: list[WrittenFile] = []  # the refused rows: one file, or none
+    counts: bytes = b""  # how often each node occurs in the matched rows: see store/numbers
     seen: int = 0  # rows that could be decoded
     matched: int = 0
     told: int = 0  # pairs of notification and subscription
     refused: int = 0
     extra_rows: int = 0  # decoded rows with undeclared fields
     extra_fields: int = 0
-    nodes: dict[int, int] = {}  # occurrences of each node
 
 
 def run_stage(df: DataFrame, stage: Stage) -> list[StagedPartition]:
@@ -121,54 +120,52 @@ def stage_partition(stage: Stage) -> Callable[[Iterator[pa.RecordBatch]], Iterat
         context: Any = TaskContext.get()
         view = view_of(stage.pinned)
         schema = pa.ipc.read_schema(pa.py_buffer(stage.schema))
-        with _Files(stage.folder, context.partitionId()) as files:
+        with _Files(stage.folder, context.partitionId(), stage.filing) as files:
             for batch in join_batches(batches):
                 if stage.names:
                     batch = batch.rename_columns(list(stage.names))
                 _stage_batch(view, schema, stage, batch, files)
-        made = pa.array([msgspec.msgpack.encode(files.staged)], pa.binary())
+            made = pa.array([msgspec.msgpack.encode(files.finish())], pa.binary())
         yield pa.RecordBatch.from_arrays([made], names=["staged"])
 
     return run
 
 
 class _Files:
-    """The files of one partition, created on first use."""
+    """The files of one partition, created on first use. The result is complete after `finish`."""
 
-    def __init__(self, folder: str, partition: int) -> None:
+    def __init__(self, folder: str, partition: int, filing: Filing) -> None:
         self.staged = StagedPartition(partition)
         self._folder = Path(folder)
-        self._name = f"{partition:05d}-{uuid.uuid4().hex}"
-        self._rows: Any = None
+        self._rows = RowFiles(self._folder, filing)
+        self._dead_path = self._folder / f"{partition:05d}-{uuid.uuid4().hex}.parquet"
         self._dead: Any = None
 
     def __enter__(self) -> _Files:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for writer in (self._rows, self._dead):
-            if writer is not None:
-                writer.close()
-        if self.staged.rows is not None:
-            self.staged.size = (self._folder / self.staged.rows).stat().st_size
-        if self.staged.dead is not None:
-            path = self._folder / self.staged.dead
-            self.staged.dead_size, self.staged.dead_digest = path.stat().st_size, digest_of(path)
+        self._rows.close()
+        if self._dead is not None:
+            self._dead.close()
+
+    def finish(self) -> StagedPartition:
+        """Close the files, and describe them."""
+        staged, counts = self.staged, dict(self._rows.counts)
+        staged.files = self._rows.finish()
+        staged.matched = counts.pop(ALL, 0)
+        staged.counts = pack_counts(counts)
+        if self._dead is not None:
+            self._dead.close()
+            staged.dead = [describe_file(self._dead_path, "", staged.refused)]
+        return staged
 
     def put_rows(self, rows: pa.RecordBatch) -> None:
-        if self._rows is None:
-            self.staged.rows = f"{self._name}.arrow"
-            self._rows = pa.ipc.new_file(
-                str(make_private(self._folder / self.staged.rows)), rows.schema
-            )
-        self._rows.write_batch(rows)
+        self._rows.put(rows)
 
     def put_dead(self, rows: pa.RecordBatch) -> None:
         if self._dead is None:
-            self.staged.dead = f"{self._name}.parquet"
-            self._dead = pq.ParquetWriter(
-                make_private(self._folder / self.staged.dead), rows.schema
-            )
+            self._dead = pq.ParquetWriter(make_private(self._dead_path), rows.schema)
         self._dead.write_batch(rows)
 
 
@@ -208,7 +205,6 @@ def _stage_rows(
     view: View, stage: Stage, good: pa.RecordBatch, matched: tuple[Any, Any], files: _Files
 ) -> None:
     """Write the rows that have a subscriber."""
-    staged = files.staged
     if stage.channel is None:
         nodes, told = view.node_lists(*matched), view.subscription_lists(*matched)
     else:  # the routers of the channel know who subscribed to these nodes, or to nodes above them
@@ -222,17 +218,11 @@ def _stage_rows(
         good = _with_bodies(stage, stage.channel, good)
         short = _refuse_long(stage.channel, good, nodes, files)
         nodes, told, good = nodes.filter(short), told.filter(short), good.filter(short)
-    count = good.num_rows
-    if not count:
+    if not good.num_rows:
         return
     columns = [*good.columns, nodes, told]
     files.put_rows(pa.RecordBatch.from_arrays(columns, names=[*good.schema.names, NODES, TOLD]))
-    staged.matched += count
-    staged.told += len(pc.list_flatten(told))
-    distinct, counts = np.unique(pc.list_flatten(nodes).to_numpy(), return_counts=True)
-    total = Counter(staged.nodes)
-    total.update(dict(zip(distinct.tolist(), counts.tolist(), strict=True)))
-    staged.nodes = dict(total)
+    files.staged.told += len(pc.list_flatten(told))
 
 
 def _with_bodies(stage: Stage, channel: ForChannel, good: pa.RecordBatch) -> pa.RecordBatch:

@@ -1,18 +1,17 @@
-"""The second half of a micro-batch: numbers the tagged rows and writes them to files, grouped by
-time.
+"""The files that a task writes: the matched rows of its partition, grouped by time.
 
-    staged Arrow file ──number──> columns, notification, version, nodes, numbers, subscriptions
-                                  ├──> grain=2013-01-01T09-00, a Parquet file for each
-                                  └──> grain=mixed, one file for the rows of all other grains
+    rows ──place──> columns, _place, version, nodes, _places, subscriptions
+                    ├──> grain=2013-01-01T09-00, a Parquet file for each
+                    └──> grain=mixed, one file for the rows of all other grains
 
-A partition can be written once the first values of its counters are known. The driver writes a
-small batch itself, without another job; workers write a large one, partition by partition. Files
-are created in the folder of the attempt, and the driver moves them when it commits.
+Files are created in the folder of the attempt, and the driver moves them when it commits. Places
+count within the partition; numbering.py says how they become numbers.
 
 A partition writes at most MOST_GRAINS files, however its rows are spread over time. The grains with
 the most rows get a file each. All other rows share one file, sorted by grain within each row group.
 So 10,000 rows of 10,000 days result in 32 files, and readers can skip row groups of the shared file
-by their statistics.
+by their statistics. If a column decides about grains, the rows wait in an Arrow file until all
+grains of the partition are known; otherwise all rows have the same grain.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import uuid
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -30,14 +29,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidings.files import make_private
-from tidings.spark.outbox.batches.batch_stages import NODES, TOLD, StagedPartition
-from tidings.spark.outbox.batches.numbering import ALL, Counts, counters_before, number_lists
+from tidings.spark.outbox.batches.numbering import (
+    ALL,
+    NODES,
+    PLACE,
+    PLACES,
+    TOLD,
+    Counts,
+    number_lists,
+)
 from tidings.spark.outbox.sealed_files import digest_of
 
-if TYPE_CHECKING:
-    from pyspark import SparkContext
-
-HERE = 16 << 20  # up to this many bytes of staged rows, the driver writes the files itself
 MOST_GRAINS = 32  # the most files of a partition, including the file of mixed grains
 MIXED = "grain=mixed"
 
@@ -48,7 +50,6 @@ _NONE = np.zeros(0, np.int64)
 class Filing(msgspec.Struct, frozen=True):
     """The settings that all partitions of a batch share."""
 
-    folder: str
     version: int
     began: int  # the start of the batch, in seconds since 1970
     width: int  # the length of a grain, in seconds
@@ -65,39 +66,58 @@ class WrittenFile(msgspec.Struct, frozen=True):
     digest: str
 
 
-class _Task(msgspec.Struct, frozen=True):
-    filing: Filing
-    staged: str
-    begin: Counts
+class RowFiles:
+    """The files of matched rows that a partition writes to a folder; created on first use."""
 
+    def __init__(self, folder: Path, filing: Filing) -> None:
+        self._folder = folder
+        self._filing = filing
+        self._waiting: Any = None
+        self._waiting_path = folder / f"rows-{uuid.uuid4().hex}.arrow"
+        self._writers: _Writers | None = None
+        if filing.time is None:
+            grain = filing.began // filing.width * filing.width
+            self._writers = _Writers(folder, np.array([grain], np.int64))
+        self.counts: Counts = {}
+        """How often each node occurs so far; ALL counts the rows."""
 
-def file_rows(
-    context: SparkContext, filing: Filing, staged: Sequence[StagedPartition], counters: Counts
-) -> list[WrittenFile]:
-    """Number the staged rows and write them to files."""
-    counted = [counts_of(one) for one in staged]
-    tasks = [
-        _Task(filing, one.rows, begin)
-        for one, begin in zip(staged, counters_before(counters, counted), strict=True)
-        if one.rows is not None
-    ]
-    if len(tasks) < 2 or sum(one.size for one in staged) <= HERE:
-        return [filed for task in tasks for filed in _file_partition(task)]
-    made = context.parallelize(tasks, len(tasks)).flatMap(_file_partition)
-    return list(made.collect())
+    def put(self, rows: pa.RecordBatch) -> None:
+        """Write some rows, after those before them."""
+        placed = _place_rows(self._filing, rows, self.counts)
+        if self._writers is not None:
+            self._writers.put(_grains_of(self._filing, rows), placed)
+            return
+        if self._waiting is None:
+            make_private(self._waiting_path)
+            self._waiting = pa.ipc.new_file(str(self._waiting_path), placed.schema)
+        self._waiting.write_batch(placed)
 
+    def finish(self) -> list[WrittenFile]:
+        """Close the files, and describe them."""
+        if self._waiting is not None:
+            self._waiting.close()
+            self._waiting = None
+            self._file_waiting()
+        if self._writers is None:
+            return []
+        self._writers.close()
+        return self._writers.list_files()
 
-def refused_of(staged: StagedPartition) -> list[WrittenFile]:
-    """The file of rows that a partition refused, if there is one."""
-    if staged.dead is None:
-        return []
-    return [WrittenFile(staged.dead, "", staged.refused, staged.dead_size, staged.dead_digest)]
+    def _file_waiting(self) -> None:
+        with pa.memory_map(str(self._waiting_path)) as source:
+            reader = pa.ipc.open_file(source)
+            batches = [reader.get_batch(at) for at in range(reader.num_record_batches)]
+            grains = [_grains_of(self._filing, rows) for rows in batches]
+            self._writers = _Writers(self._folder, _choose_grains(grains))
+            for rows, grain in zip(batches, grains, strict=True):
+                self._writers.put(grain, rows)
+        self._waiting_path.unlink()
 
-
-def counts_of(staged: StagedPartition) -> Counts:
-    """The number of occurrences of each node in a partition; the entry ALL counts the matched
-    rows."""
-    return {ALL: staged.matched, **staged.nodes} if staged.matched else {}
+    def close(self) -> None:
+        """Close the files, which may be incomplete."""
+        for one in (self._waiting, self._writers):
+            if one is not None:
+                one.close()
 
 
 def describe_file(path: Path, grain: str, rows: int) -> WrittenFile:
@@ -106,16 +126,20 @@ def describe_file(path: Path, grain: str, rows: int) -> WrittenFile:
     return WrittenFile(path.name, grain, rows, path.stat().st_size, digest_of(path))
 
 
-def _file_partition(task: _Task) -> list[WrittenFile]:
-    folder, now = Path(task.filing.folder), dict(task.begin)
-    with pa.memory_map(str(folder / task.staged)) as source:
-        reader = pa.ipc.open_file(source)
-        batches = [reader.get_batch(at) for at in range(reader.num_record_batches)]
-        grains = [_grains_of(task.filing, rows) for rows in batches]
-        with _Writers(folder, _choose_grains(grains)) as writers:
-            for rows, grain in zip(batches, grains, strict=True):
-                writers.put(grain, _number_rows(task.filing, rows, now))
-    return writers.list_files()
+def _place_rows(filing: Filing, rows: pa.RecordBatch, now: Counts) -> pa.RecordBatch:
+    first = now.get(ALL, 0) + 1
+    now[ALL] = first - 1 + rows.num_rows
+    nodes = rows.column(NODES)
+    added = {
+        PLACE: pa.array(np.arange(first, first + rows.num_rows)),
+        "version": pa.array(np.full(rows.num_rows, filing.version, np.int64)),
+        NODES: nodes,
+        PLACES: number_lists(nodes, now),
+        TOLD: rows.column(TOLD),
+    }
+    names = [name for name in rows.schema.names if name not in added]
+    columns = [*(rows.column(name) for name in names), *added.values()]
+    return pa.RecordBatch.from_arrays(columns, names=[*names, *added])
 
 
 def _choose_grains(grains: Sequence[Grains]) -> Grains:
@@ -126,22 +150,6 @@ def _choose_grains(grains: Sequence[Grains]) -> Grains:
     most = np.argsort(-counts, kind="stable")[: MOST_GRAINS - 1]
     found: Grains = np.sort(distinct[most])
     return found
-
-
-def _number_rows(filing: Filing, rows: pa.RecordBatch, now: Counts) -> pa.RecordBatch:
-    first = now.get(ALL, 0) + 1
-    now[ALL] = first - 1 + rows.num_rows
-    nodes = rows.column(NODES)
-    added = {
-        "notification": pa.array(np.arange(first, first + rows.num_rows)),
-        "version": pa.array(np.full(rows.num_rows, filing.version, np.int64)),
-        NODES: nodes,
-        "numbers": number_lists(nodes, now),
-        TOLD: rows.column(TOLD),
-    }
-    names = [name for name in rows.schema.names if name not in added]
-    columns = [*(rows.column(name) for name in names), *added.values()]
-    return pa.RecordBatch.from_arrays(columns, names=[*names, *added])
 
 
 def _grains_of(filing: Filing, rows: pa.RecordBatch) -> Grains:
@@ -165,13 +173,6 @@ class _Writers:
         self._chosen = chosen
         # by the index of the grain; the last file is for mixed grains
         self._open: dict[int, Any] = {}
-
-    def __enter__(self) -> _Writers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for writer in self._open.values():
-            writer.close()
 
     def put(self, grain: Grains, rows: pa.RecordBatch) -> None:
         at = np.searchsorted(self._chosen, grain)
@@ -203,6 +204,10 @@ class _Writers:
             writer = self._open[number] = pq.ParquetWriter(path, schema)
             self._made.append((file, name))
         return writer
+
+    def close(self) -> None:
+        for writer in self._open.values():
+            writer.close()
 
     def list_files(self) -> list[WrittenFile]:
         """Describe the files; call this after they are closed."""

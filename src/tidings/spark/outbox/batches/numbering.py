@@ -1,13 +1,14 @@
-"""Sequence numbers: every node numbers its notifications 1, 2, 3, ..., without gaps or repeats.
+"""Places and numbers: which of its node's notifications a row is, in its partition and in all.
 
-A batch consists of partitions. Each partition counts the occurrences of each node. The counts of
-all partitions, and the counters before the batch, determine the first number in each partition:
+A worker knows only its partition. It writes the place of each row among those of the partition, and
+counts the occurrences of each node. When the batch is committed, the channel accepts it: it says
+after which number each node continues. Then the numbers follow from the counts, without touching
+the rows again:
 
-    counter of node 7 is 40              3 occurrences in partition 0: 41 42 43
-                                         2 occurrences in partition 1: 44 45
+    node 7 continues after 40            partition 0, 3 rows: places 1 2 3, numbers 41 42 43
+                                         partition 1, 2 rows: places 1 2,   numbers 44 45
 
-Then each partition numbers its rows in order. The commit of the batch makes the numbers final; an
-uncommitted attempt uses up no numbers.
+Readers of an outbox add them up: see outbox_reading.py.
 """
 
 from __future__ import annotations
@@ -19,9 +20,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+NODES, TOLD = "nodes", "subscriptions"
+PLACE, PLACES = "_place", "_places"
+"""The place of a row in its partition, and its places among the notifications of its nodes."""
+NOTIFICATION, NUMBERS = "notification", "numbers"
+"""What readers get instead: the number of a row in the outbox, and its numbers at its nodes."""
+
 ALL = 0
-"""The counter of all notifications, like a node that matches everything. Its numbers identify
-notifications."""
+"""The counter of all notifications, like a node that matches everything. Its numbers identify the
+notifications of an outbox, and no channel gives them."""
 
 Counts = dict[int, int]  # occurrences by node
 
@@ -39,15 +46,6 @@ def counters_before(
     return found
 
 
-def counters_after(counters: Mapping[int, int], counted: Iterable[Mapping[int, int]]) -> Counts:
-    """The counters after a batch, for the nodes that occur in it."""
-    now: Counts = {}
-    for counts in counted:
-        for node, count in counts.items():
-            now[node] = now.get(node, counters.get(node, 0)) + count
-    return now
-
-
 def number_lists(lists: Any, now: Counts) -> Any:
     """Return the numbers of nodes, in lists of the same shape. Updates `now`, the current
     counters."""
@@ -58,6 +56,21 @@ def number_lists(lists: Any, now: Counts) -> Any:
     out = np.empty(len(nodes), np.int64)
     out[order] = np.arange(len(nodes)) - np.repeat(starts - bases - 1, counts)
     now.update(zip(distinct.tolist(), (bases + counts).tolist(), strict=True))
+    return _like(lists, out)
+
+
+def add_before(lists: Any, places: Any, before: Mapping[int, int]) -> Any:
+    """The numbers of nodes, in lists: their places in a partition, after the counters before it."""
+    nodes = pc.list_flatten(lists).to_numpy(zero_copy_only=False)
+    known = np.fromiter(before, np.int64, len(before))
+    order = np.argsort(known)
+    known, counters = known[order], np.fromiter(before.values(), np.int64, len(before))[order]
+    found = counters[np.searchsorted(known, nodes)] if len(nodes) else nodes
+    return _like(lists, pc.list_flatten(places).to_numpy(zero_copy_only=False) + found)
+
+
+def _like(lists: Any, values: Any) -> Any:
+    """Values in lists of the same shape as others."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
-    return pa.ListArray.from_arrays(offsets, pa.array(out))
+    return pa.ListArray.from_arrays(offsets, pa.array(values, pa.int64()))

@@ -27,9 +27,17 @@ from tidings.spark.channel.handing_over import HandingOver
 from tidings.spark.channel.mirror import Unknown
 from tidings.spark.channel.row_parts import MOST_NODES, MOST_ROW_BYTES
 from tidings.spark.loading.restated import Unfit
-from tidings.spark.outbox.batches.batch_stages import EXTRA, PAYLOAD, ForChannel, Stage, run_stage
+from tidings.spark.outbox.batches.batch_stages import (
+    EXTRA,
+    PAYLOAD,
+    ForChannel,
+    Stage,
+    StagedPartition,
+    run_stage,
+)
 from tidings.spark.outbox.batches.filing import Filing, counts_of, file_rows, refused_of
 from tidings.spark.outbox.batches.numbering import counters_after
+from tidings.spark.outbox.batches.predicate_rows import failed_predicate
 from tidings.spark.outbox.outbox import Commit, Outbox, Pin
 from tidings.spark.outbox.outbox_start import take_outbox
 from tidings.spark.outbox.sealed_files import make_folder
@@ -49,6 +57,7 @@ from tidings.spark.pipeline.settings import (
 from tidings.spark.pipeline.sinks import hand_over_to
 from tidings.spark.pipeline.streams import OpenedSource, declare_source, open_source
 from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
+from tidings.spark.session.failures import sentence_of
 from tidings.spark.tagging.column_checks import family_of
 from tidings.spark.tagging.worker import Pinned
 from tidings.store import LogError
@@ -224,7 +233,7 @@ class Pipeline:
             ) from problem
         work = self.outbox.work_folder(pin.batch, attempt)
         try:
-            staged = run_stage(df, self._stage(pinned, work, pin.micros))
+            staged = self._run_stage(df, pinned, work, pin)
             counters = self._known_counters(pin.batch)
             filed = file_rows(
                 df.sparkSession.sparkContext, filing_of(self.settings, pin, work), staged, counters
@@ -253,6 +262,22 @@ class Pipeline:
         self._counters = pin.batch, counters
         self.outbox.keep_counters(pin.batch, counters)
         return done
+
+    def _run_stage(
+        self, df: DataFrame, pinned: Pinned, work: Path, pin: Pin
+    ) -> list[StagedPartition]:
+        """Run the first half of a batch. If a predicate fails, the owner of the channel switches it
+        off, and the rows are matched without it."""
+        while True:
+            try:
+                return run_stage(df, self._stage(pinned, work, pin.micros))
+            except Exception as problem:
+                failed = failed_predicate(sentence_of(problem))
+                if failed is None or not isinstance(self.subscriptions, FollowedChannel):
+                    raise
+                self.subscriptions.switch_off(*failed)
+                self._take_declaration()
+                pinned = self.subscriptions.pin(pin.version)
 
     def _stage(self, pinned: Pinned, work: Path, began: int) -> Stage:
         stage = stage_of(self.source, pinned, work, self.settings, began)

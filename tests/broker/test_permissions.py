@@ -104,7 +104,7 @@ def test_nobody_routes_who_was_not_asked_to(name: str, token: str) -> None:
 )
 def test_nobody_tags_who_was_not_asked_to(name: str, token: str, rights: str) -> None:
     part = m.HandOver("out", 1, 0, True, 1, 1, b"", b"", b"", b"")
-    for message in (m.Describe(1), m.Follow(1), part):
+    for message in (m.Describe(1), m.Follow(1), part, m.Fault("odd", "1.0", "slow")):
         assert passed(name, token).refusal(message) == (
             f"'{name}' may not preprocess here; expected a token with "
             f'{{name = "{name}", may = [{rights}, "preprocess"]}} at the rendezvous point'

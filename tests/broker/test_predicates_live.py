@@ -24,6 +24,7 @@ from tests.waiting import PATIENCE, until, wait_for
 
 from tidings.broker import Door, PreprocessorNode, RootNode
 from tidings.broker.predicates import PredicateHelpers
+from tidings.channel import ChannelLink
 from tidings.filters import parse
 from tidings.network import Refusal, connect
 from tidings.network.agent import Subscription
@@ -288,6 +289,29 @@ FILTERS = {
     "urgent(text, 2)": True, "odd(n) AND region = 'EU'": True, "n > 3": True,
     "coalesce(fails(n), true)": True, "hangs(text) AND n > 8": False, "dies(text)": False,
 }  # fmt: skip
+
+
+def test_faults_of_a_pipeline_switch_a_predicate_off_once(site: Path, tmp_path: Path) -> None:
+    root = Process(tmp_path, "root", FILE.format(port=0))
+    try:
+        with ChannelLink(f"tidings://127.0.0.1:{root.port}", name="spark", timeout=60) as link:
+
+            def off() -> dict[str, str]:
+                return KindDefinition.decode(link.describe().preprocessor).off
+
+            link.report_fault("odd", "0.9", "an older version")  # it is not the one that is used
+            link.report_fault("nobody", "", "there is no such predicate")
+            version = link.changes().version
+            for at in range(20):
+                link.report_fault("odd", "1.0", f"it failed {at}")
+            assert wait_for(off)
+            assert off() == {"odd": "it failed 0 (at spark)"}
+            link.report_fault("odd", "1.0", "again")
+            assert link.changes().version > version
+        log = (tmp_path / "root.log").read_text()
+        assert log.count("the predicate 'odd' is switched off") == 1, log
+    finally:
+        kill(root)
 
 
 def test_a_network_with_bad_predicates(tmp_path: Path, site: Path, seed: int) -> None:

@@ -13,7 +13,8 @@ from tests.repeats import runs
 from tidings.model import EnvironmentProblem, NotificationError
 from tidings.notifications import Decoded
 from tidings.preprocessing import KindDefinition
-from tidings.spark.outbox.batches.kind_rows import ChannelKind, kind_of, read_rows
+from tidings.spark.outbox.batches.kind_rows import read_rows
+from tidings.spark.tagging.channel_kinds import ChannelKind, kind_of
 
 PARENTS = {"a": (), "b": ("a",), "c": ("a",), "d": ("b", "c")}
 COLUMNS = {"a": {"x": "integer"}, "b": {"y": "integer"}, "c": {"z.w": "integer"}}

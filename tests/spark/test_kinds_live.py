@@ -14,11 +14,13 @@ from typing import Any
 import pytest
 from tests.broker.kills.tree import ROOT
 from tests.filters.test_revision import lies_under
+from tests.preprocessing import predicates_for_tests as predicates
 from tests.preprocessing.installed import install
 from tests.spark.chain import Chain, Event, Listener
 from tests.spark.kills.history import run_tidings
 from tests.waiting import eventually
 
+from tidings.network import Refusal
 from tidings.routing.clients import Delivery, Interrupted, Resumed
 from tidings.spark.outbox.outbox_reading import OutboxReader
 from tidings.spark.pipeline.dead_letters import read_letters
@@ -51,6 +53,11 @@ columns = {price = "double"}
 columns = {volume = "integer"}
 [preprocessor.types.trade]
 extends = ["quote", "deal"]
+"""
+PREDICATES = """
+[preprocessor]
+predicates = ["urgent", "odd", "fails", "hangs"]
+predicate_millis = 2000
 """
 APPLICATION = """
 [preprocessor]
@@ -218,3 +225,67 @@ def test_a_class_of_an_application(
     assert letters[0] == (4, "found USD, expected EUR")
     assert letters[1][1] == "the preprocessor 'portfolios' raised RuntimeError: a bug"
     assert letters[2][0] == 6
+
+
+def test_predicates(chain: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = chain(root=PREDICATES, columns={"id": "integer", "text": "string"})
+    monkeypatch.setenv("PYTHONPATH", str(predicates.install(tmp_path / "site")))
+    one.start()
+    agent = one.listen("e0")
+    filters = ["odd(id)", "id > 5 AND urgent(text, 2)", "id >= 0", "fails(id)"]
+    told = {text: Told(agent, text, "sql") for text in filters}
+    one.run_pipeline()
+    rows: list[Event] = [{"id": at, "text": "!" * (at % 4)} for at in range(40)]
+    one.put([*rows, {"id": 40, "text": None}])
+    eventually(lambda: one.is_alive() and seen_rows(one) == one.rows, 300)
+    is_urgent: Any = predicates.functions()["urgent"]
+    told["odd(id)"].check([row["id"] for row in rows if row["id"] % 2])
+    told["id > 5 AND urgent(text, 2)"].check(
+        [row["id"] for row in rows if row["id"] > 5 and is_urgent(row["text"], 2)]
+    )
+    told["id >= 0"].check([*range(41)])
+    told["fails(id)"].check([at for at in range(41) if decide_fails(at)])
+    late = Told(agent, "id < 3 AND odd(id)", "sql")  # it comes with the tasks, not in a snapshot
+    one.put([{"id": 2 - at, "text": "x"} for at in range(3)])
+    eventually(lambda: one.is_alive() and seen_rows(one) == one.rows, 120)
+    late.check([1])
+
+
+def test_a_predicate_that_hangs_is_switched_off_for_everybody(
+    chain: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = chain(root=PREDICATES, columns={"id": "integer", "text": "string"})
+    monkeypatch.setenv("PYTHONPATH", str(predicates.install(tmp_path / "site")))
+    one.start()
+    agent = one.listen("e0")
+    every, odd = Told(agent, "id >= 0", "sql"), Told(agent, "odd(id)", "sql")
+    hanging = agent.agent.subscribe("hangs(text)")
+    one.run_pipeline()
+    one.put([{"id": 1, "text": "fine"}, {"id": 2, "text": "short"}])
+    eventually(lambda: one.is_alive() and seen_rows(one) == one.rows, 300)
+    assert [get_id(hanging.next(30)) for _ in range(2)] == [1, 2]
+    one.put([{"id": 3, "text": "hang"}, {"id": 4, "text": "fine"}])
+    eventually(lambda: one.is_alive() and seen_rows(one) == one.rows, 300)
+    every.check([1, 2, 3, 4])
+    odd.check([1, 3])
+    with pytest.raises(Refusal) as refused:
+        list(iter(lambda: hanging.next(60), None))
+    assert "the predicate 'hangs' is switched off: it took longer than 2,000 ms" in str(
+        refused.value
+    )
+    one.put([{"id": 5, "text": "hang"}])  # nobody calls it any more
+    eventually(lambda: one.is_alive() and seen_rows(one) == one.rows, 60)
+    every.check([1, 2, 3, 4, 5])
+    one.tree.check()
+
+
+def get_id(one: Any) -> Any:
+    return one.attributes["id"]
+
+
+def decide_fails(at: int) -> bool:
+    call: Any = predicates.functions()["fails"]
+    try:
+        return call(at) is True
+    except Exception:
+        return False

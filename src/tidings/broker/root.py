@@ -187,6 +187,7 @@ class RootNode(Server):
         self._advised_at = float("-inf")
         self._preparing = Preparing(self._prepare, super().take_question, self._is_answering)
         self._helpers = self._make_helpers()
+        self._faulty: set[str] = set()  # predicates that are being switched off
         self._deciding = Deciding(self._missing_calls, self._ask_predicates, self._take_later)
 
     def prepare(self, machine: FramedRendezvous, channel: str) -> None:
@@ -260,6 +261,8 @@ class RootNode(Server):
             self._preparing.put(link, message)
         elif isinstance(message, m.Advise):
             self._advise(link, message)
+        elif isinstance(message, m.Fault):
+            self._spawn(self._take_fault(link.name, message))
         else:
             super().take_question(link, message)
 
@@ -318,6 +321,17 @@ class RootNode(Server):
         of it, and the subscribers whose filters call it are refused, with the reason."""
         _log.error("the predicate '%s' is switched off: %s", name, reason)
         await self.revise(self.kind.switch_off({name: reason}))
+
+    async def _take_fault(self, sender: str, fault: m.Fault) -> None:
+        """Switch a predicate off that fails in the processes of a pipeline."""
+        definition, name = self.declaration.kind.definition, fault.predicate
+        is_used = name in definition.callable_predicates and name not in self._faulty
+        if is_used and definition.predicates[name] == fault.version:
+            self._faulty.add(name)  # others may report it meanwhile
+            try:
+                await self._switch_off(name, f"{fault.reason} (at {sender})")
+            finally:
+                self._faulty.discard(name)
 
     def _list_off(self) -> str:
         """The names of the predicates that are switched off, as a status has them."""

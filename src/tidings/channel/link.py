@@ -100,6 +100,13 @@ class ChannelLink:
             self._do(handing)
         return handing.hander.done
 
+    def report_fault(self, predicate: str, version: str, reason: str) -> None:
+        """Report that a predicate fails here. The owner then switches it off for everybody, which
+        `describe` shows; this call does not wait for that."""
+        with self._lock:
+            told = m.Fault(predicate[: m.LONGEST_NAME], version, reason[: m.LONGEST_REASON])
+            self._do(Asking(m.Describe(self._next_request()), before=told))
+
     def close(self) -> None:
         """Close the connection. The next call opens another."""
         with self._lock:

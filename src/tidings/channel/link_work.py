@@ -36,10 +36,11 @@ class Work(Protocol):
 
 
 class Asking:
-    """A question, and its answer, which may have many pages."""
+    """A question, and its answer, which may have many pages. `before` is sent first."""
 
-    def __init__(self, question: m.Describe | m.Follow) -> None:
+    def __init__(self, question: m.Describe | m.Follow, before: m.Message | None = None) -> None:
         self.follower = Follower(question)
+        self._before = before
         self._sent: m.Describe | m.Follow | None = None
 
     @property
@@ -53,6 +54,8 @@ class Asking:
         question = self.follower.question
         if question is self._sent:
             return False
+        if self._before is not None:
+            connection.send(self._before, until)
         connection.send(question, until)
         self._sent = question
         return True

@@ -377,7 +377,7 @@ class Downstream(ABC):
         if isinstance(message, m.HandOver):
             key = message.source, message.batch, message.part
             self.send(sender, m.Taken(self.epoch, *key, reason))
-        elif isinstance(message, m.Register):
+        elif isinstance(message, m.Register | m.Fault):
             self.ask_above(message)
         else:
             kind = m.Described if isinstance(message, m.Describe) else m.Changed
@@ -475,6 +475,6 @@ class Downstream(ABC):
         m.Resume: _on_question, m.Confirm: _on_question, m.Apply: _on_apply,
         m.Ask: _on_question, m.Count: _on_question, m.Recover: _on_recover, m.Trace: _on_trace,
         m.Whose: _on_whose, m.Describe: _on_tagging, m.Follow: _on_tagging,
-        m.HandOver: _on_tagging, m.Register: _on_tagging, m.Seek: _on_seek,
+        m.HandOver: _on_tagging, m.Register: _on_tagging, m.Fault: _on_tagging, m.Seek: _on_seek,
         m.Advise: _on_seek,
     }  # fmt: skip

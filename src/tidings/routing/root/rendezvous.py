@@ -214,6 +214,8 @@ class Rendezvous(Downstream):
         elif isinstance(message, m.Register):
             self.hear(sender)
             self.following.register(message)
+        elif isinstance(message, m.Fault):
+            self.hear(sender)  # broker/root.py switches predicates off
         elif isinstance(message, m.Seek):
             self.hear(sender)
             self.following.seek(sender, message)

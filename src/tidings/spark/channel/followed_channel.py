@@ -15,6 +15,7 @@ the new declaration.
 from __future__ import annotations
 
 import logging
+import time
 from pathlib import Path
 
 import msgspec
@@ -28,11 +29,12 @@ from tidings.snapshots import View
 from tidings.spark.channel.mirror import Mirror, Unknown
 from tidings.spark.channel.owner import ChannelOwner
 from tidings.spark.loading.restated import log_set_aside
-from tidings.spark.outbox.batches.kind_rows import ChannelKind, kind_of
 from tidings.spark.outbox.sealed_files import read_sealed, write_sealed
+from tidings.spark.tagging.channel_kinds import ChannelKind, kind_of
 from tidings.spark.tagging.worker import Pinned, view_of
 
 DESCRIPTION = "description.json"
+SWITCHED_OFF = 60.0  # seconds until the owner must have switched off a predicate
 _log = logging.getLogger(__name__)
 
 
@@ -103,6 +105,22 @@ class FollowedChannel:
             _log.warning("the channel %s was revised", self.owner.address)
             self._is_revised = True
 
+    def switch_off(self, predicate: str, reason: str) -> None:
+        """Have a predicate switched off that fails here, for everybody, as the rendezvous point
+        does with its own (docs/interests.md). Raise TidingsError if the owner does not do so."""
+        version = KindDefinition.decode(self.description.preprocessor).predicates.get(predicate, "")
+        limit = time.monotonic() + SWITCHED_OFF
+        self.owner.report_fault(predicate, version, reason)
+        while predicate not in KindDefinition.decode(self.owner.describe().preprocessor).off:
+            if time.monotonic() > limit:
+                raise TidingsError(
+                    f"the predicate '{predicate}' fails here, and {self.name} does not switch it "
+                    f"off: {reason}"
+                )
+            time.sleep(0.1)
+        _log.error("the predicate '%s' is switched off: %s", predicate, reason)
+        self.latest()
+
     def pin(self, version: int) -> Pinned:
         """A version to send to tasks. The owner is asked for a version that the mirror has lost."""
         try:
@@ -171,7 +189,9 @@ class FollowedChannel:
         write_sealed(self._folder / DESCRIPTION, msgspec.json.encode(now))
 
     def _open(self, life: int) -> Mirror:
-        return Mirror(self._folder / str(life), self.attributes, self._rebuild_after)
+        return Mirror(
+            self._folder / str(life), self.attributes, self._rebuild_after, self.kind_told
+        )
 
 
 def read_description(folder: Path) -> Description | None:
@@ -183,17 +203,16 @@ def read_description(folder: Path) -> Description | None:
 def open_mirror(folder: Path) -> Mirror | None:
     """The mirror in a folder, for readers; None if there is none."""
     said = read_description(folder)
-    return None if said is None else Mirror(folder / str(said.life), attributes_of(said))
+    return None if said is None else _open_mirror(folder, said)
+
+
+def _open_mirror(folder: Path, said: Description) -> Mirror:
+    return Mirror(folder / str(said.life), attributes_of(said), kind=kind_told(said))
 
 
 def attributes_of(said: Description) -> Attributes | None:
     """The attributes that a channel declares."""
     definition = KindDefinition.decode(said.preprocessor)
-    if definition.predicates:
-        raise TidingsError(
-            f"the channel {said.name!r} lets filters call predicates, which run beside its "
-            "rendezvous point; pipelines can't follow it"
-        )
     return restore_attributes(said.attributes, extra_of(said), definition)
 
 
@@ -202,9 +221,9 @@ def _declared_in(said: Description) -> tuple[object, ...]:
 
 
 def kind_told(said: Description) -> ChannelKind | None:
-    """The kind of a channel, for workers; None if its interests are filters."""
+    """The kind of a channel, for workers; None if its interests are filters that call nothing."""
     definition = KindDefinition.decode(said.preprocessor)
-    if definition.kind == "content":
+    if definition.kind == "content" and not definition.predicates:
         return None
     return ChannelKind(said.attributes, said.extra, said.preprocessor)
 

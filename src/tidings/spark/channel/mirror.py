@@ -3,6 +3,7 @@
     LIFE/00000000000000001000-5d41402abc4b/   version 1000, compiled with the channel's attributes
         channel.arrow                         the number and the filter of every node
         aside.json                            nodes whose filters are refused here
+    LIFE/with-9f86d081884c/                   the same, if filters may call these predicates
     LIFE/changes/00000000000000001000-00000000000000001007.json    a step, from version to version
 
 A batch uses one version. The owner knows its latest version, and perhaps no other; the owner may be
@@ -19,6 +20,7 @@ Node numbers are valid only within one life of the channel, so each life has its
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import sys
 from collections.abc import Iterable, Mapping
@@ -31,6 +33,7 @@ from tidings.channel import Changes, NodeChange
 from tidings.filters import Attributes, parse
 from tidings.matching.disk import SnapshotError, read_table
 from tidings.model import FilterError, TidingsError
+from tidings.preprocessing import Decisions
 from tidings.snapshots import DistinctFilters, Snapshot, build_nodes, identity_of, need_whole
 from tidings.spark.loading.background import Background, remove_left_overs
 from tidings.spark.loading.log_snapshots import (
@@ -44,10 +47,10 @@ from tidings.spark.loading.log_snapshots import (
 )
 from tidings.spark.loading.restated import Aside, log_set_aside
 from tidings.spark.outbox.sealed_files import make_folder, read_sealed, write_sealed
-from tidings.spark.tagging.worker import Change, Pinned
+from tidings.spark.tagging.channel_kinds import ChannelKind
+from tidings.spark.tagging.worker import NODE_TEXTS, Change, Pinned
 
 KEPT = 3  # snapshots that are kept
-NODES = "channel.arrow"
 _log = logging.getLogger(__name__)
 
 
@@ -67,11 +70,23 @@ class Mirror:
     """The nodes of one life of a channel. One process at a time may write; others may read."""
 
     def __init__(
-        self, home: Path, attributes: Attributes | None, rebuild_after: int = 1_000
+        self,
+        home: Path,
+        attributes: Attributes | None,
+        rebuild_after: int = 1_000,
+        kind: ChannelKind | None = None,
     ) -> None:
+        """`kind` is set if interests are more than filters of plain attributes."""
         self.home = home
         self.attributes = attributes
         self.rebuild_after = rebuild_after
+        # tasks need the kind only for predicates; other functions of the kind are in filters
+        self._kind = kind if kind is not None and kind.predicates else None
+        self._predicates = () if self._kind is None else self._kind.predicates
+        self._functions = Decisions().functions(self._predicates)
+        # a snapshot can only be opened with the predicates that it was compiled with
+        name = f"with-{hashlib.sha256(repr(self._predicates).encode()).hexdigest()[:12]}"
+        self._compiled = home / name if self._predicates else home
         self._compiler = Background()
         self._steps = {one.since: one for one in self._read_steps()}
         # set-aside nodes by number, for filters that were parsed in this process
@@ -85,7 +100,7 @@ class Mirror:
 
     def snapshots(self) -> list[int]:
         """The versions that are compiled with these attributes, in order."""
-        return versions_in(self.home, self.attributes)
+        return versions_in(self._compiled, self.attributes)
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -104,11 +119,11 @@ class Mirror:
         self._compile(version, self.nodes(version))
 
     def _compile(self, version: int, nodes: Mapping[int, str]) -> None:
-        path = path_of(self.home, version, self.attributes)
+        path = path_of(self._compiled, version, self.attributes)
         if path.exists():
             return
-        make_folder(self.home)
-        distinct, numbers = DistinctFilters(self.attributes), dict[bytes, int]()
+        make_folder(self._compiled)
+        distinct, numbers = DistinctFilters(self.attributes, self._functions), dict[bytes, int]()
         refused: list[Aside] = []
         for node, text in sorted(nodes.items()):
             try:
@@ -118,7 +133,7 @@ class Mirror:
         columns = {"node": pa.array(nodes.keys(), pa.int64()),
                    "filter": pa.array(nodes.values(), pa.large_string())}  # fmt: skip
         snapshot = Snapshot(version, *build_nodes(distinct, numbers))
-        save_snapshot(path, snapshot, {NODES: columns}, refused)
+        save_snapshot(path, snapshot, {NODE_TEXTS: columns}, refused)
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -135,8 +150,8 @@ class Mirror:
         )
         if len(changes) >= self.rebuild_after:
             self._compile_soon(version, base)
-        path = path_of(self.home, base, self.attributes)
-        return Pinned(str(path), base + len(changes), changes, identity_of(path))
+        path = path_of(self._compiled, base, self.attributes)
+        return Pinned(str(path), base + len(changes), changes, identity_of(path), self._kind)
 
     def nodes(self, version: int) -> dict[int, str]:
         """The number and the filter of every node at a version; raises Unknown if the mirror does
@@ -146,7 +161,7 @@ class Mirror:
             if changes is not None:
                 try:
                     need_whole(path)
-                    table = read_table(path / NODES)
+                    table = read_table(path / NODE_TEXTS)
                 except (SnapshotError, OSError):
                     continue  # `pin` moves a damaged snapshot aside
                 pairs = zip(*(column.to_pylist() for column in table.columns), strict=True)
@@ -159,7 +174,7 @@ class Mirror:
         base = None if version is None else self._base(version)
         if version is None or base is None:
             return []
-        data = (path_of(self.home, base, self.attributes) / ASIDE).read_bytes()
+        data = (path_of(self._compiled, base, self.attributes) / ASIDE).read_bytes()
         found = {one.id: one for one in msgspec.json.decode(data, type=list[Aside])}
         for one in self._changes(base, version) or ():
             if one.filter is None:
@@ -178,7 +193,7 @@ class Mirror:
         return next((one for one in reversed(near) if self._is_whole(one)), None)
 
     def _is_whole(self, version: int) -> bool:
-        return is_whole(self.home, version, self.attributes, NODES)
+        return is_whole(self._compiled, version, self.attributes, NODE_TEXTS)
 
     def _changes(self, base: int, version: int) -> list[NodeChange] | None:
         """The changes from one version to another; None if the steps don't lead there."""
@@ -204,7 +219,7 @@ class Mirror:
         """The node as a set-aside subscription; None if its filter is accepted."""
         if node not in self._aside:
             try:
-                parse(text, attributes=self.attributes)
+                parse(text, attributes=self.attributes, functions=self._functions)
                 self._aside[node] = None
             except FilterError as problem:
                 self._aside[node] = Aside(node, text, problem.reason)
@@ -223,9 +238,9 @@ class Mirror:
                 _log.warning("%s: %s; it is not used, and the owner is asked again", path, problem)
 
     def _all_snapshots(self) -> list[tuple[int, Path]]:
-        """All snapshots, including those compiled with other attributes, because they have the same
-        nodes."""
-        paths = self.home.glob("[0-9]*-*")
+        """All snapshots, including those compiled with other attributes or predicates, because they
+        have the same nodes."""
+        paths = [*self.home.glob("[0-9]*-*"), *self.home.glob("with-*/[0-9]*-*")]
         return [(int(path.name.partition("-")[0]), path) for path in paths]
 
     def _compile_soon(self, version: int, base: int) -> None:
@@ -240,9 +255,10 @@ class Mirror:
         for step in [one for one in self._steps.values() if one.version <= oldest]:
             self._step_path(step).unlink(missing_ok=True)
             del self._steps[step.since]
-        remove_left_overs(self.home)
-        told = str(self.home), str(version), str(path_of(self.home, base, self.attributes))
-        self._compiler.start("tidings.spark.channel.mirror", *told)
+        remove_left_overs(self._compiled)
+        told = str(self.home), str(version), str(path_of(self._compiled, base, self.attributes))
+        kind = () if self._kind is None else (msgspec.json.encode(self._kind).decode(),)
+        self._compiler.start("tidings.spark.channel.mirror", *told, *kind)
 
 
 def _replay(nodes: dict[int, str], changes: Iterable[NodeChange]) -> dict[int, str]:
@@ -256,10 +272,11 @@ def _replay(nodes: dict[int, str], changes: Iterable[NodeChange]) -> dict[int, s
 
 
 def main() -> int:
-    """Compile a version. The arguments are the folder of a life, the version, and a snapshot that
-    was compiled with the attributes of the channel."""
+    """Compile a version. The arguments are the folder of a life, the version, a snapshot that was
+    compiled with the attributes of the channel, and its kind, if filters may call predicates."""
     home, version, base = Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
-    Mirror(home, attributes_of(base)).compile(version)
+    kind = None if len(sys.argv) < 5 else msgspec.json.decode(sys.argv[4], type=ChannelKind)
+    Mirror(home, attributes_of(base), kind=kind).compile(version)
     return 0
 
 

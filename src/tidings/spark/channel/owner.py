@@ -82,6 +82,10 @@ class ChannelOwner:
         """Hand parts over; they are on the owner's disk when this returns."""
         self._ask(lambda: self._link.hand_over(parts))
 
+    def report_fault(self, predicate: str, version: str, reason: str) -> None:
+        """Report that a predicate fails here, so that the owner switches it off."""
+        self._ask(lambda: self._link.report_fault(predicate, version, reason))
+
     def close(self) -> None:
         self._link.close()
 

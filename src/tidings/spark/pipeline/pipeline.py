@@ -31,9 +31,17 @@ from tidings.spark.channel.handing_over import HandingOver
 from tidings.spark.channel.mirror import Unknown
 from tidings.spark.channel.row_parts import MOST_NODES, MOST_ROW_BYTES
 from tidings.spark.loading.restated import Unfit
-from tidings.spark.outbox.batches.batch_stages import EXTRA, PAYLOAD, ForChannel, Stage, run_stage
+from tidings.spark.outbox.batches.batch_stages import (
+    EXTRA,
+    PAYLOAD,
+    ForChannel,
+    Stage,
+    StagedPartition,
+    run_stage,
+)
 from tidings.spark.outbox.batches.filing import Filing
 from tidings.spark.outbox.batches.numbering import ALL
+from tidings.spark.outbox.batches.predicate_rows import failed_predicate
 from tidings.spark.outbox.commits import PartitionCounts
 from tidings.spark.outbox.numbered_rows import number_files
 from tidings.spark.outbox.outbox import Commit, Outbox, Pin, count
@@ -56,6 +64,7 @@ from tidings.spark.pipeline.settings import (
 from tidings.spark.pipeline.sinks import hand_over_to
 from tidings.spark.pipeline.streams import OpenedSource, declare_source, open_source
 from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
+from tidings.spark.session.failures import sentence_of
 from tidings.spark.tagging.column_checks import family_of
 from tidings.spark.tagging.worker import Pinned
 from tidings.store import Accepting, LogError
@@ -234,7 +243,7 @@ class Pipeline:
         work = self.outbox.work_folder(pin.batch, attempt)
         filing = filing_of(self.settings, pin)
         try:
-            staged = run_stage(df, self._stage(pinned, work, filing, pin.micros))
+            staged = self._run_stage(df, pinned, work, filing, pin)
             rows = [file for one in staged for file in one.files]
             refused = [file for one in staged for file in one.dead]
             files = self.outbox.place(pin.batch, attempt, rows, refused)
@@ -265,6 +274,22 @@ class Pipeline:
         self._counters = pin.batch, counters
         self.outbox.keep_counters(pin.batch, counters)
         return done
+
+    def _run_stage(
+        self, df: DataFrame, pinned: Pinned, work: Path, filing: Filing, pin: Pin
+    ) -> list[StagedPartition]:
+        """Match and file the rows of a batch. If a predicate fails, the owner of the channel switches
+        it off, and the rows are matched without it."""
+        while True:
+            try:
+                return run_stage(df, self._stage(pinned, work, filing, pin.micros))
+            except Exception as problem:
+                failed = failed_predicate(sentence_of(problem))
+                if failed is None or not isinstance(self.subscriptions, FollowedChannel):
+                    raise
+                self.subscriptions.switch_off(*failed)
+                self._take_declaration()
+                pinned = self.subscriptions.pin(pin.version)
 
     def _stage(self, pinned: Pinned, work: Path, filing: Filing, began: int) -> Stage:
         stage = stage_of(self.source, pinned, work, self.settings, filing, began)

@@ -6,6 +6,7 @@
     tagging.py      any DataFrame or stream
     parquet.py, parquet_files.py    Parquet to Parquet, bypassing the JVM's rows
     worker.py       the state of workers: a version of the subscriptions, opened once per process
+    channel_kinds.py    the kind of a channel: topics, types, a class, predicates
     column_checks.py    checks that a table has the columns and types that filters test
     declared_columns.py    converts the columns of a table to declared types
 

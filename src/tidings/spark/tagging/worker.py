@@ -15,8 +15,11 @@ import pyarrow as pa
 
 from tidings.model import TidingsError
 from tidings.snapshots import Snapshot, VersionedSnapshot, View, identity_of
+from tidings.spark.tagging.channel_kinds import ChannelKind, kind_of
 
 MOST_OPEN = 2
+NODE_TEXTS = "channel.arrow"
+"""The table of a channel's snapshot that has the number and the filter of every node."""
 ROWS, BYTES = 65_536, 64 << 20
 """Batches are joined until they have this many rows or bytes, and then matched at once."""
 
@@ -38,19 +41,22 @@ class Pinned(msgspec.Struct, frozen=True):
     version: int
     changes: tuple[Change, ...] = ()
     identity: str = ""  # the identity of the snapshot that is expected at the path
+    kind: ChannelKind | None = None  # set if filters may call predicates of a channel
 
 
 _lock = threading.Lock()
-_opened: dict[tuple[str, str], VersionedSnapshot] = {}
+_opened: dict[tuple[str, str, bytes], VersionedSnapshot] = {}
 
 
 def view_of(pinned: Pinned) -> View:
     """The view of a version, in this process."""
-    key = pinned.path, pinned.identity
+    told = pinned.kind
+    functions = None if told is None else kind_of(told).functions
+    key = pinned.path, pinned.identity, b"" if told is None else told.key
     with _lock:
         live = _opened.get(key)
         if live is None:
-            live = VersionedSnapshot(Snapshot.open(pinned.path))
+            live = VersionedSnapshot(Snapshot.open(pinned.path, functions=functions))
             if pinned.identity and identity_of(pinned.path) != pinned.identity:
                 raise TidingsError(
                     f"the snapshot {pinned.path} was replaced while it was in use; run the job "

@@ -53,6 +53,7 @@ from tidings.routing.protocol.messages.downward import (
 from tidings.routing.protocol.messages.fields import (
     KEY_ID,
     LONGEST_NAME,
+    LONGEST_REASON,
     LONGEST_SUBJECT,
     LONGEST_TICKET,
     LONGEST_WITHIN,
@@ -120,6 +121,7 @@ from tidings.routing.protocol.messages.taggers import (
     Changed,
     Describe,
     Described,
+    Fault,
     Follow,
     Found,
     HandOver,
@@ -161,12 +163,12 @@ LINK = (
 )  # fmt: skip
 UP = (Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Trace | Ask | Count | Recover
       | Publish | Whose | Resume | Confirm | Apply | Describe | Follow | HandOver | Register
-      | Seek | Advise)  # fmt: skip
+      | Fault | Seek | Advise)  # fmt: skip
 DOWN = (Notification | Setup | Gone | Refuse | Beat | Graph | Which | Who | Lineage | Answer
         | Counted | Recovered | Settled | Skipped | Published | Described | Changed
         | Resumption | Confirmed | Offered
         | Taken | Found | Advised)  # fmt: skip
-TAGGING = Describe | Follow | HandOver | Register
+TAGGING = Describe | Follow | HandOver | Register | Fault
 """Messages of clients that tag. They need a right of their own, and only a rendezvous point
 answers them."""
 ANSWERS = (
@@ -185,7 +187,8 @@ ANSWERS = (
 """Answers to questions that routers pass on."""
 
 __all__ = [
-    "ANSWERS", "CHANNELS", "DOWN", "KEY_ID", "LINK", "LONGEST_NAME", "LONGEST_SUBJECT",
+    "ANSWERS", "CHANNELS", "DOWN", "KEY_ID", "LINK", "LONGEST_NAME", "LONGEST_REASON",
+    "LONGEST_SUBJECT",
     "LONGEST_TICKET", "LONGEST_WITHIN", "MOST_CARRIED", "MOST_DEPTH", "MOST_DIRECT", "MOST_LINKS",
     "MOST_LIVES", "MOST_LOCATED", "MOST_MILLIS", "MOST_NAME", "MOST_PREPROCESSORS", "MOST_RANGES",
     "MOST_REPORTED", "MOST_STEPS", "MOST_TAG", "MOST_WANTED", "NODE", "REPLACED", "SIGNATURE",
@@ -193,9 +196,9 @@ __all__ = [
     "Advise", "Advised", "Answer", "Apply", "Ask", "Beat", "Changed", "ChannelStatus", "Close",
     "Closed", "Confirm",
     "Confirmed", "Count", "Counted", "Credit", "Describe", "Described", "Digest", "Down", "Edges",
-    "Follow", "Found", "Gone", "Goodbye", "Graph", "HandOver", "Hello", "Identified", "Identify",
-    "Kind", "Label", "Life", "Lineage", "LinkStatus", "Locate", "Located", "Mark", "Message",
-    "NodeChange", "NodePlace", "NodeStatus", "Notification", "Number", "Offered", "Open",
+    "Fault", "Follow", "Found", "Gone", "Goodbye", "Graph", "HandOver", "Hello", "Identified",
+    "Identify", "Kind", "Label", "Life", "Lineage", "LinkStatus", "Locate", "Located", "Mark",
+    "Message", "NodeChange", "NodePlace", "NodeStatus", "Notification", "Number", "Offered", "Open",
     "PartyName", "Preprocess", "Preprocessed", "PreprocessorStatus", "Present",
     "Presented", "Propose", "Proposed",
     "Publish", "Published", "Pulse", "Range", "Recover", "Recovered", "Redraw", "Refuse",

@@ -22,6 +22,7 @@ Label = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_NODES)]
 Gaps = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_GAPS)]
 LONGEST_NAME = 255  # characters
 LONGEST_SUBJECT = 1024
+LONGEST_REASON = 300  # characters
 NODE = "node"
 """The dialect of an interest that is the number of a node, which somebody else obtained."""
 MOST_TAG = 8 * (2 + 65_535)  # bytes; a tag has at most as many nodes as a notification has marks

@@ -6,6 +6,7 @@ client follows the changes to nodes, and hands its notifications over in parts:
     Describe ──> Described      the definition of the channel
     Follow ──> Changed          the nodes that began and ended since a version, page by page
     HandOver ──> Taken          many tagged notifications as columns; each part is stored once
+    Fault                       a predicate fails there, so it must be switched off for everybody
 
 A preprocessor follows the changes too, and registers its address with the root. Agents look up
 preprocessors, link themselves to one, and ask it for tags and nodes:
@@ -27,6 +28,7 @@ import msgspec
 
 from tidings.routing.protocol.messages.fields import (
     LARGEST_GRANT,
+    LONGEST_REASON,
     MOST_LOCATED,
     MOST_NODES,
     MOST_PREPROCESSED,
@@ -84,6 +86,15 @@ class HandOver(Message, frozen=True, tag="hand over"):
         """Bytes of all columns."""
         starts = len(self.node_starts) + len(self.payload_starts)
         return starts + len(self.nodes) + len(self.payloads)
+
+
+class Fault(Message, frozen=True, tag="fault"):
+    """A predicate fails in the processes of a client that tags. The root switches it off, if it
+    still uses this version of it; the next Described says so."""
+
+    predicate: PartyName
+    version: PartyName
+    reason: Annotated[str, msgspec.Meta(max_length=LONGEST_REASON)]
 
 
 class Register(Message, frozen=True, tag="register"):

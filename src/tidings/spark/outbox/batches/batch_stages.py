@@ -12,7 +12,7 @@ done.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidings.files import make_private
-from tidings.model import Extra
+from tidings.model import Event, Extra
 from tidings.notifications import (
     Decoded,
     decode_json,
@@ -33,11 +33,13 @@ from tidings.notifications import (
 from tidings.routing.protocol import unwrap
 from tidings.snapshots import View
 from tidings.spark.outbox.batches.filing import Filing, RowFiles, WrittenFile, describe_file
-from tidings.spark.outbox.batches.kind_rows import ChannelKind, read_rows
+from tidings.spark.outbox.batches.kind_rows import read_rows
 from tidings.spark.outbox.batches.numbering import ALL, NODES, TOLD
-from tidings.spark.outbox.batches.open_fields import match_open, match_rows
+from tidings.spark.outbox.batches.open_fields import list_events, match_open, match_rows
+from tidings.spark.outbox.batches.predicate_rows import find_calls, match_decided
 from tidings.spark.outbox.batches.row_bodies import encode_bodies
 from tidings.spark.session import send_to_workers
+from tidings.spark.tagging.channel_kinds import ChannelKind
 from tidings.spark.tagging.worker import Pinned, join_batches, view_of
 from tidings.store.numbers import pack_counts
 
@@ -182,10 +184,7 @@ def _stage_batch(
     tested = good
     if stage.channel is not None and stage.channel.tested is not None:
         tested = good.select(list(stage.channel.tested))
-    if events is None:
-        found = match_open(view, tested, decoded.extra if stage.extra == "open" else None)
-    else:
-        found = match_rows(view, events)
+    found = _match(view, stage, tested, decoded.extra if stage.extra == "open" else None, events)
     good = without_marks(good)
     if stage.keeps_extra:
         texts = decoded.extra
@@ -199,6 +198,19 @@ def _stage_batch(
         raw = pa.array(_raw_texts(stage, batch, decoded), pa.string())
         reasons = pa.array(decoded.reasons, pa.string())
         files.put_dead(pa.RecordBatch.from_arrays([reasons, raw], schema=DEAD))
+
+
+def _match(
+    view: View, stage: Stage, tested: pa.RecordBatch, extra: Any, events: Sequence[Event] | None
+) -> Any:
+    """The places of the filters that rows match; `events` are set if filters do not test the
+    columns."""
+    told = None if stage.channel is None else stage.channel.kind
+    calls = None if told is None else find_calls(told, stage.pinned)
+    if told is not None and calls is not None and len(calls):
+        rows = list_events(tested, extra) if events is None else events
+        return match_decided(view, told, calls, rows)
+    return match_open(view, tested, extra) if events is None else match_rows(view, events)
 
 
 def _stage_rows(

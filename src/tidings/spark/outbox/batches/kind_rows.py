@@ -10,7 +10,6 @@ checked once for each distinct topic, and each set of attributes that rows have.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,45 +17,11 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidings.model import EnvironmentProblem, Event, NotificationError, need_extra, parse_name
+from tidings.model import Event, NotificationError, parse_name
 from tidings.notifications import Decoded, encode_rows, without_marks
 from tidings.notifications.content_formats import decode_row, types_of
-from tidings.preprocessing import Kind, KindDefinition, make_kind, restore_attributes
-
-MOST_MADE = 4
-_lock = threading.Lock()
-_made: dict[bytes, Kind] = {}
-
-
-class ChannelKind(msgspec.Struct, frozen=True):
-    """What a channel declares, as its description has it."""
-
-    attributes: dict[str, str] | None
-    extra: str
-    preprocessor: str
-
-
-def kind_of(told: ChannelKind) -> Kind:
-    """The kind of a channel, made once per process; raises EnvironmentProblem if this process does
-    not have what the kind needs."""
-    key = msgspec.json.encode(told)
-    with _lock:
-        if key not in _made:
-            while len(_made) >= MOST_MADE:
-                del _made[next(iter(_made))]
-            _made[key] = _make(told)
-        return _made[key]
-
-
-def _make(told: ChannelKind) -> Kind:
-    definition = KindDefinition.decode(told.preprocessor)
-    extra = None if told.attributes is None else need_extra(told.extra)
-    try:
-        return make_kind(restore_attributes(told.attributes, extra, definition), definition)
-    except EnvironmentProblem as problem:
-        raise EnvironmentProblem(
-            f"{problem}; a pipeline needs what the channel uses, on the driver and on every worker"
-        ) from None
+from tidings.preprocessing import Kind
+from tidings.spark.tagging.channel_kinds import ChannelKind, kind_of
 
 
 def read_rows(
@@ -67,6 +32,8 @@ def read_rows(
     kind = kind_of(told)
     if kind.definition.kind == "application":
         return _read_by_class(kind, decoded, extra)
+    if kind.definition.kind == "content":
+        return decoded, None
     return _refuse(decoded, _check_topics(kind, decoded.good)), None
 
 

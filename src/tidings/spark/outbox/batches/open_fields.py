@@ -50,6 +50,14 @@ def match_open(view: View, good: pa.RecordBatch, extra: Any) -> tuple[Array, Arr
     return view.match_places(pa.RecordBatch.from_arrays([*joined.values()], names=[*joined]))
 
 
+def list_events(good: pa.RecordBatch, extra: Any) -> Fields:
+    """All fields of each row; `extra` has the undeclared ones, as JSON texts or None."""
+    texts = [None] * good.num_rows if extra is None else extra.to_pylist()
+    fields: Fields = [{} if text is None else msgspec.json.decode(text) for text in texts]
+    names = {name for name in good.schema.names if not name.startswith(NULL_MARK)}
+    return _join_all(good, fields, names.union(*fields))
+
+
 def match_rows(view: View, events: Sequence[Event]) -> tuple[Array, Array]:
     """The result that `View.match_places` gives, for rows that are matched one by one."""
     starts = np.zeros(len(events) + 1, np.int64)

@@ -123,6 +123,13 @@ def test_january_is_in_the_winter_that_began_the_year_before(store: SemanticStor
     assert {store.calendar.title(one) for one in above} == {"Winter 2013", "January 2014"}
 
 
+def test_a_holiday_of_one_day_is_also_a_day_of_its_month(store: SemanticStore) -> None:
+    above = store.calendar.ancestors(day_span(dt.date(2013, 7, 4)), 1)
+    assert {store.calendar.title(one) for one in above} == {
+        "Independence Day", "Summer 2013", "July 2013",
+    }  # fmt: skip
+
+
 def test_trees_against_a_walk_along_all_paths(seed: int) -> None:
     rng = random.Random(seed)
     tree = Tree()

@@ -4,6 +4,7 @@
 
     app.py           imports the command that is run; the folders export nothing
     filters/         check, convert, match, explain, doctor, graph
+    relations/       relations
     subscriptions/   subscriptions, snapshot
     pipelines/       pipeline, outbox, dead-letters, types
     backtests/       backtest

@@ -15,7 +15,7 @@ from tidings.model import block_pandas
 
 Command = Callable[..., int | None]
 NAMES = (
-    "check", "convert", "types", "match", "explain", "doctor", "graph", "backtest",
+    "check", "convert", "types", "match", "explain", "doctor", "graph", "relations", "backtest",
     "router", "preprocessor", "key", "up", "top", "publish", "subscribe", "demo",
     "channel", "pipeline", "outbox", "dead-letters", "subscriptions", "snapshot", "bench",
 )  # fmt: skip
@@ -56,6 +56,10 @@ def load_command(name: str) -> Command | typer.Typer:
             from tidings.cli.filters.graph_command import show_graph
 
             return show_graph
+        case "relations":
+            from tidings.cli.relations.relations_command import show_relations
+
+            return show_relations
         case "backtest":
             from tidings.cli.backtests.backtest_command import run_backtest
 

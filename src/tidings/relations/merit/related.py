@@ -31,10 +31,12 @@ from tidings.relations.semantic import (
     SemanticStore,
     Span,
     Term,
+    Value,
     Weights,
 )
 
 MOST_POINTS = 64  # values of one test
+MOST_TERMS = 65_536  # terms whose related values are remembered
 
 
 class RelatedMatch(msgspec.Struct, frozen=True):
@@ -70,6 +72,7 @@ class RelatedInterests:
         self._elements = Elements(semantic, weights)
         self._interests: dict[Hashable, Interest] = {}
         self._wanting: dict[Term, dict[int, Alternative]] = {}
+        self._related: dict[Term, dict[Value, Edge]] = {}  # what terms find, until values change
 
     def __len__(self) -> int:
         return len(self._interests)
@@ -89,6 +92,7 @@ class RelatedInterests:
                 f"found related={least}, expected a test that names values of a context ({names})"
             )
         self._interests[id_] = Interest(hop, least, form, alternatives)
+        self._related.clear()
         for one in alternatives:
             for term in _terms(one):
                 self._elements.add(term)
@@ -104,6 +108,7 @@ class RelatedInterests:
 
     def cancel(self, id_: Hashable) -> None:
         interest = self._interests.pop(id_, None)
+        self._related.clear()
         for one in () if interest is None else interest.alternatives:
             for term in _terms(one):
                 wanting = self._wanting[term]
@@ -115,6 +120,7 @@ class RelatedInterests:
     def refile(self, term: Term) -> None:
         """File a term anew, after its tree has grown."""
         self._elements.refile(term)
+        self._related.clear()
 
     def find(self, event: Event, terms: Iterable[Term], exact: Iterable[Hashable] = ()
              ) -> list[RelatedMatch]:  # fmt: skip
@@ -124,7 +130,7 @@ class RelatedInterests:
         candidates: dict[int, Alternative] = {}
         edges: dict[int, dict[Context, Edge]] = {}
         for term in terms:
-            for value, edge in self._elements.related(term).items():
+            for value, edge in self._look_up(term).items():
                 for number, one in self._wanting[Term(term.context, value)].items():
                     candidates[number] = one
                     best = edges.setdefault(number, {})
@@ -140,6 +146,15 @@ class RelatedInterests:
             if match is not None and (old is None or match.weight > old.weight):
                 found[one.id] = match
         return list(found.values())
+
+    def _look_up(self, term: Term) -> dict[Value, Edge]:
+        """The values that are named and related to a term."""
+        found = self._related.get(term)
+        if found is None:
+            if len(self._related) >= MOST_TERMS:
+                self._related.clear()
+            found = self._related[term] = self._elements.related(term)
+        return found
 
     def _weigh(
         self, one: Alternative, event: Event, edges: Mapping[Context, Edge]

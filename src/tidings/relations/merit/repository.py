@@ -155,10 +155,10 @@ class Repository:
         plan = None if values is None else self.plans.by_values.get(values)
         if plan is None:
             plan = self._plan(event)
-            if values is None:
-                self.store.use(plan.nodes, now)
-            else:
+            if values is not None:
                 self.plans.keep(values, plan)
+        if not plan.asked:
+            self.plans.asked.append(plan)
         plan.asked += 1
         plan.last = now
         return Proposal(event, plan, self.exact.changes)

@@ -6,7 +6,7 @@
 
 A day is below its month, and below the holidays and seasons that contain it. What is shorter than
 a day is below its day, and other spans are below the shortest of day, month and year that contains
-them. All times are in UTC.
+them. A holiday of one day is that day. All times are in UTC.
 """
 
 from __future__ import annotations
@@ -136,27 +136,24 @@ class Calendar:
         if isinstance(value, Recurring):
             return []
         first, last = day_of(value.start), day_of(max(value.start, value.stop - 1))
-        year, month, day = (
-            year_span(first.year),
-            month_span(first.year, first.month),
-            day_span(first),
-        )
+        year, month = year_span(first.year), month_span(first.year, first.month)
+        is_day = value == day_span(first)
         if value == year:
             return []
         recurring: list[Span | Recurring] = [
             Recurring(name) for span, name in self.named_in(first.year) if span == value
         ]
-        if recurring or value == month:
+        if value == month or (recurring and not is_day):
             return [*recurring, *([year] if year.contains(value) else [])]
-        if value != day and first == last:
-            return [day]
+        if not is_day and first == last:
+            return [day_span(first)]
         found: list[Span | Recurring] = [
             span
             for begun in (first.year - 1, first.year)
             for span, _ in self.named_in(begun) if span.contains(value) and span != value
         ]  # fmt: skip
         shortest = next((one for one in (month, year) if one.contains(value)), None)
-        return found if shortest is None else [*found, shortest]
+        return [*recurring, *found, *([] if shortest is None else [shortest])]
 
     def ancestors(self, value: Span | Recurring, links: int) -> dict[Span | Recurring, int]:
         """The times above a time, up to so many links away, with the number of links."""

@@ -1,0 +1,142 @@
+"""`tidings demo --related`: delays near Chicago around Christmas, exact and related apart.
+
+An airport belongs to a city of the examples if it is named after it and close to it, as Chicago
+Midway is; other airports are known by their coordinates.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from tidings.cli.common.arrow import rows_of
+from tidings.cli.common.screen import count_of, emit, plain_text, say, show, table, track
+from tidings.cli.demo.demo_flights import describe, load_airports, load_flights
+from tidings.cli.relations.relation_picture import Bar, Dot, Ring, draw_picture
+from tidings.cli.relations.relations_command import write_picture
+
+FILTER = "city = 'Chicago' AND day IN ('2013-12-24', '2013-12-25', '2013-12-26') AND dep_delay > 30"
+RELATED = 0.7
+NEAR_KM = 300.0
+CITY_KM = 60.0
+FEET = 0.3048
+SHOWN = 6
+EXACT, NEAR = "exact", "related"
+
+
+class FlightDelivery(msgspec.Struct, frozen=True):
+    """A flight that was delivered; a related one has its weight, and why in each context."""
+
+    flight: str
+    day: str
+    dest: str
+    weight: float | None = None
+    reasons: Mapping[str, str] = {}
+
+
+def show_related(rows: int | None, svg: str | None, json: bool) -> None:
+    """Route the flights through a repository with one subscription."""
+    airports = {row["faa"]: row for row in load_airports()}
+    flights = load_flights().slice(0, rows)
+    exact, related = find_deliveries(track(rows_of(flights), "flights", len(flights)), airports)
+    if svg is not None:
+        write_picture(draw_deliveries(exact, related, airports), svg)
+    if json:
+        emit({"filter": FILTER, "related": RELATED, "flights": len(flights),
+              "exact_deliveries": exact, "related_deliveries": related})  # fmt: skip
+        return
+    show(plain_text(f"{FILTER}, related {RELATED}", "bold"), "")
+    show("Exact", table(["flight", "to"], [[one.flight, one.dest] for one in exact[:SHOWN]]), "")
+    best = sorted(related, key=lambda one: -(one.weight or 0))
+    told = [best[at * len(best) // SHOWN] for at in range(min(SHOWN, len(best)))]
+    cells = [[f"{one.weight:.2f}", one.flight, one.dest,
+              ", ".join(f"{name}: {why}" for name, why in one.reasons.items())]
+             for one in told]  # fmt: skip
+    show("Related, a selection", table(["weight#", "flight", "to", "why"], cells), "")
+    say(f"{count_of(len(flights), 'flight')}: {len(exact):,} match, {len(related):,} are related")
+
+
+def find_deliveries(
+    flights: Iterator[Mapping[str, Any]] | Any, airports: Mapping[str, Mapping[str, Any]]
+) -> tuple[list[FlightDelivery], list[FlightDelivery]]:
+    """The exact and the related deliveries."""
+    from tidings.relations import Reading, Repository, Weights, load_relations
+
+    semantic = load_relations(language=None)
+    reading = Reading(place="city", coordinates=("lat", "lon", "altitude"), time="day")
+    repository = Repository(semantic, reading, weights=Weights(near_km=NEAR_KM))
+    repository.subscribe("me", FILTER, "me", related=RELATED)
+    cities = {code: _city(semantic, row) for code, row in airports.items()}
+    exact, related = [], []
+    for now, flight in enumerate(flights):
+        airport = airports.get(flight["dest"])
+        if airport is None:
+            continue
+        day = dt.date(flight["year"], flight["month"], flight["day"])
+        city = cities[flight["dest"]]
+        where = {"lat": airport["lat"], "lon": airport["lon"], "altitude": airport["alt"] * FEET}
+        event: dict[str, Any] = {"day": day.isoformat(), **({"city": city} if city else where)}
+        if flight.get("dep_delay") is not None:
+            event["dep_delay"] = flight["dep_delay"]
+        for frame in repository.route(event, now):
+            place = city or airport["name"]
+            if frame.ids:
+                exact.append(FlightDelivery(describe(flight), event["day"], place))
+            for match in frame.related:
+                why = {
+                    str(name): f"{edge.reason} {edge.weight:.2f}" for name, edge in match.reasons
+                }
+                related.append(
+                    FlightDelivery(describe(flight), event["day"], place, match.weight, why)
+                )
+        repository.work()
+    return exact, related
+
+
+def draw_deliveries(
+    exact: list[FlightDelivery],
+    related: list[FlightDelivery],
+    airports: Mapping[str, Mapping[str, Any]],
+) -> str:
+    """Deliveries on a map of the destinations, and on a time line."""
+    from tidings.relations import load_relations
+
+    semantic = load_relations(language=None)
+    names = {row["name"]: (row["lat"], row["lon"]) for row in airports.values()}
+    counts: dict[tuple[str, str], int] = {}
+    for kind, found in ((EXACT, exact), (NEAR, related)):
+        for one in found:
+            counts[one.dest, kind] = counts.get((one.dest, kind), 0) + 1
+    dots = [Dot(lat, lon, None, 1.2) for lat, lon in names.values()
+            if 24 < lat < 50 and -125 < lon < -66]  # fmt: skip
+    for (dest, kind), count in counts.items():
+        place = semantic.places.find(dest)
+        at = (place.lat, place.lon) if place is not None and place.located else names.get(dest)
+        if at is not None and at[0] is not None and at[1] is not None:
+            shift = 0.0 if kind == EXACT else 0.35  # both may be at one city
+            dots.append(Dot(at[0] - shift, at[1] + shift, kind, 3 + count**0.5, dest))
+    chicago = semantic.places.find("Chicago")
+    rings = []
+    if chicago is not None and chicago.lat is not None and chicago.lon is not None:
+        rings.append(Ring(chicago.lat, chicago.lon, NEAR_KM, NEAR))
+    bars = [Bar(dt.date.fromisoformat(one.day), kind, 1)
+            for kind, found in ((EXACT, exact), (NEAR, related)) for one in found]  # fmt: skip
+    title = "Delays near Chicago around Christmas 2013"
+    return draw_picture(title, dots, rings, bars, [EXACT, NEAR])
+
+
+def _city(semantic: Any, airport: Mapping[str, Any]) -> str | None:
+    """The city of an airport: one that its name begins with, if it is near enough."""
+    from tidings.relations import Place
+    from tidings.relations.semantic import place_distance
+
+    here = Place("", airport["lat"], airport["lon"])
+    title = airport["name"]
+    for name in semantic.places.tree:
+        place = semantic.places.find(name) if title.startswith(name) else None
+        if place is not None and place.located and place_distance(here, place, 0) <= CITY_KM:
+            return str(name)
+    return None

@@ -9,6 +9,8 @@
     update_bench.py     loading, single additions, matching while a merge runs, snapshots
     graph_bench.py      building a content graph in bulk
     bdd_bench.py        decision diagrams with implications, and the choice of the engine
+    bdd_report.py       its results, as data
+    found_coverings.py  coverings and edges of the content graph, by two ways to prove them
 
 Times are medians over repeats. This folder is used only inside `studies`, which exports its
 functions for cli. Start at matching_bench.py.

@@ -23,8 +23,9 @@ from tidings.studies.compare.peers import (
     peers_folder,
     read_peers,
 )
-from tidings.studies.diagram_tables import covering_line, diagram_sections
-from tidings.studies.engine.bdd_bench import DiagramReport, bench_diagrams
+from tidings.studies.diagram_tables import diagram_sections
+from tidings.studies.engine.bdd_bench import bench_diagrams
+from tidings.studies.engine.bdd_report import DiagramReport
 from tidings.studies.engine.graph_bench import GraphReport, bench_graph
 from tidings.studies.engine.match_report import MatchReport, MatchRun
 from tidings.studies.engine.matching_bench import Engine, bench_matching, new_matcher, settle
@@ -93,7 +94,6 @@ __all__ = [
     "compare_peers",
     "compare_revisions",
     "compare_table",
-    "covering_line",
     "diagram_sections",
     "graph_sections",
     "growth_table",

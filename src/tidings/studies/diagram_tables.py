@@ -9,7 +9,7 @@ from rich.table import Table
 from tidings.studies.tables import number, plain_table
 
 if TYPE_CHECKING:
-    from tidings.studies.engine.bdd_bench import DiagramReport, DiagramRun
+    from tidings.studies.engine.bdd_report import DiagramReport, DiagramRun
 
 
 def diagram_sections(report: DiagramReport) -> list[tuple[str, Table]]:
@@ -23,16 +23,11 @@ def diagram_sections(report: DiagramReport) -> list[tuple[str, Table]]:
     if report.sweep:
         heading = "Sweep: µs per event; ratio: auto, divided by the better of the others"
         sections.append((heading, _sweep(report)))
-    return sections
-
-
-def covering_line(report: DiagramReport) -> str:
-    """One line about coverings."""
-    found = report.coverings
-    return (
-        f"Coverings among {found.filters} wide filters: {found.before:,} without the walk down "
-        f"both, {found.after:,} with it."
+    heading = (
+        "Coverings and edges of the content graph, without and with the walk down both filters"
     )
+    sections.append((heading, _coverings(report)))
+    return sections
 
 
 def _ways(run: DiagramRun) -> Table:
@@ -76,4 +71,14 @@ def _sweep(report: DiagramReport) -> Table:
             str(point.wide_percent), str(point.clauses), number(point.auto), number(point.trees),
             number(point.bdd), f"{point.ratio:.2f}",
         )  # fmt: skip
+    return out
+
+
+def _coverings(report: DiagramReport) -> Table:
+    out = plain_table("workload", "filters#", "compared#", "before#", "after#", "edges before#",
+                      "edges after#")  # fmt: skip
+    for one in report.coverings:
+        counts = (one.filters, one.compared, one.before, one.after, one.edges_before,
+                  one.edges_after)  # fmt: skip
+        out.add_row(one.workload, *(f"{count:,}" for count in counts))
     return out

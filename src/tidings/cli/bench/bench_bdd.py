@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from tidings.cli.bench.bench_command import Seed, show_report
 from tidings.cli.common import options
 from tidings.cli.common.amounts import read_amount
 from tidings.cli.common.arrow import load_pyarrow
@@ -28,9 +29,7 @@ def bench_bdd(
             "--sweep", metavar="N", help="Filters at each point of the sweep; 0 leaves it out."
         ),
     ] = "300",
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", min=0, help="Seed of filters and events.")
-    ] = 1,
+    seed: Seed = 1,
     json: options.Json = False,
 ) -> None:
     """Measure decision diagrams with implications.
@@ -44,13 +43,15 @@ def bench_bdd(
     automatic choice of the engine with both engines. Results are checked before they are timed.
     Times are processor times.
 
+    Then the coverings among filters are counted, and the edges of their content graph, without and
+    with the walk down both filters. Drawn events must refute none of them.
+
     With --json, one object: machine, seed, runs, sweep, coverings.
     """
     count = read_amount(filters, "--filters")
     points = 0 if sweep == "0" else read_amount(sweep, "--sweep")
     load_pyarrow()
     from tidings import studies
-    from tidings.cli.bench.bench_command import show_report
 
     with report_steps() as note:
         report = studies.bench_diagrams(
@@ -60,4 +61,4 @@ def bench_bdd(
         emit(report)
     else:
         sections = studies.diagram_sections(report)
-        show_report(report.machine, sections, studies.covering_line(report))
+        show_report(report.machine, sections)

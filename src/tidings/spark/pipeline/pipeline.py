@@ -278,8 +278,8 @@ class Pipeline:
     def _run_stage(
         self, df: DataFrame, pinned: Pinned, work: Path, filing: Filing, pin: Pin
     ) -> list[StagedPartition]:
-        """Match and file the rows of a batch. If a predicate fails, the owner of the channel switches
-        it off, and the rows are matched without it."""
+        """Match and file the rows of a batch. If a predicate fails, the owner of the channel
+        switches it off, and the rows are matched without it."""
         while True:
             try:
                 return run_stage(df, self._stage(pinned, work, filing, pin.micros))

@@ -11,6 +11,8 @@
     graph_bench.py      building a content graph in bulk
     relations_bench.py, related_bench.py    the relation repository: fast path, related messages
     bdd_bench.py        decision diagrams with implications, and the choice of the engine
+    bdd_report.py       its results, as data
+    found_coverings.py  coverings and edges of the content graph, by two ways to prove them
 
 Times are medians over repeats. This folder is used only inside `studies`, which exports its
 functions for cli. Start at matching_bench.py.

@@ -2,6 +2,7 @@
 
     clauses    (a OR b) AND (c OR d) AND ..., 10 to 30 tests over 50 shared attributes
     stock      a symbol, a price outside a range, a day: filters that an index of boxes finds faster
+    weakened   clauses, a third of them stronger than the two others: only for coverings
 
 Each workload is evaluated in the same kernels in three ways that take turns: without implications
 (every filter by itself, results of tests shared), with classes (nodes that know the same move
@@ -18,93 +19,30 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from tidings.filters import Filter, parse
-from tidings.filters.canonical import Form, Node, Test, covers_among, tree_of
+from tidings.filters.canonical import Form, Node, Test, tree_of
 from tidings.matching import Matcher, batch_of
 from tidings.matching.diagrams import Diagrams, factor
-from tidings.studies.host.machine_info import Machine, describe_machine
+from tidings.studies.engine.bdd_report import DiagramReport, DiagramRun, SweepPoint, Way
+from tidings.studies.engine.found_coverings import count_coverings
+from tidings.studies.host.machine_info import describe_machine
 from tidings.studies.workloads.checking import WrongMatches
+from tidings.studies.workloads.wide_filters import (
+    Event,
+    draw_clauses,
+    draw_common_event,
+    draw_event,
+    draw_narrow,
+    draw_stock,
+    draw_weakened,
+)
 
-ATTRIBUTES, THRESHOLDS = 50, (20, 40, 60, 80)  # attributes are uniform in 0 to 99
-SYMBOLS, DAYS = 500, 365
 CHECKED = 3  # events that are checked against the reference
 BATCH = 512  # events of the sweep
 SLOW = 32  # events for filters that are evaluated one by one
-Event = dict[str, Any]
 Note = Callable[[str], None]
-
-
-class Way(msgspec.Struct, frozen=True):
-    """One way to evaluate the diagrams: counts and microseconds for each event."""
-
-    name: str
-    micros: float
-    tests: float
-    node_steps: float
-    inferred: float
-    """Steps that followed from implications."""
-    touched: float
-    """Filters that were decided, or of which a part was."""
-    counted: float
-    """Parts that were decided, while their filters were open."""
-
-
-class DiagramRun(msgspec.Struct, frozen=True):
-    """One workload."""
-
-    workload: str
-    filters: int
-    wide: int
-    matches: float
-    parse_seconds: float
-    build_seconds: float
-    link_seconds: float
-    units: int
-    most_nodes: int
-    """The nodes of the largest diagram; the budget is 256."""
-    groups: int
-    edges: int
-    bytes: int
-    bytes_per_edge: float
-    ways: list[Way]
-    trees_micros: float
-    """The matcher without diagrams, batches."""
-    matcher_micros: float
-    """The matcher with diagrams, batches."""
-    speedup: float
-    step_share: float
-    """Node steps with implications, as a share of those without."""
-
-
-class SweepPoint(msgspec.Struct, frozen=True):
-    """The three engines on a mix of narrow filters and clauses: microseconds for each event."""
-
-    wide_percent: int
-    clauses: int
-    auto: float
-    trees: float
-    bdd: float
-    ratio: float
-    """The automatic choice, compared with the better of the others."""
-
-
-class Coverings(msgspec.Struct, frozen=True):
-    """Coverings that were found among wide filters, without and with the walk down both."""
-
-    filters: int
-    before: int
-    after: int
-
-
-class DiagramReport(msgspec.Struct, frozen=True):
-    machine: Machine
-    seed: int
-    runs: list[DiagramRun]
-    sweep: list[SweepPoint]
-    coverings: Coverings
 
 
 def bench_diagrams(
@@ -129,45 +67,19 @@ def bench_diagrams(
         if sweep:
             note(f"sweep: {percent} % wide, {clauses} clauses")
             points.append(_sweep(percent, clauses, sweep, repeats, rng))
-    note("coverings")
-    return DiagramReport(found, seed, runs, points, _count_coverings(rng))
+    coverings = []
+    for name, texts, draw in (
+        ("clauses", [draw_clauses(rng) for _ in range(filters)], draw_event),
+        ("stock", [draw_stock(rng) for _ in range(filters)], draw_event),
+        ("weakened", _drawn_weakened(rng, filters), draw_common_event),
+    ):
+        note(f"{name}: coverings")
+        coverings.append(count_coverings(name, texts, draw, rng))
+    return DiagramReport(found, seed, runs, points, coverings)
 
 
-# -- workloads ---------------------------------------------------------------------------------
-
-
-def draw_clauses(rng: random.Random, least: int = 5, most: int = 15) -> str:
-    """A filter of so many clauses, each with two tests, on different attributes."""
-    count = rng.randint(least, most)
-    tests = [f"a{at} < {rng.choice(THRESHOLDS)}" for at in rng.sample(range(ATTRIBUTES), 2 * count)]
-    return " AND ".join(
-        f"({one} OR {two})" for one, two in zip(tests[::2], tests[1::2], strict=True)
-    )
-
-
-def draw_stock(rng: random.Random) -> str:
-    """A filter like those of the seed: a symbol, a price outside a range, a day."""
-    symbol = min(int(rng.paretovariate(0.7)), SYMBOLS)
-    low = 5 * rng.randint(1, 30)
-    day = rng.randint(1, DAYS)
-    return f"symbol = 'S{symbol}' AND (price < {low} OR price > {low + 20}) AND day >= {day}"
-
-
-def draw_narrow(rng: random.Random) -> str:
-    """An AND of three to five equalities and ranges."""
-    some = rng.sample(range(ATTRIBUTES), rng.randint(3, 5))
-    return " AND ".join(
-        f"a{at} = {rng.randrange(100)}" if rng.random() < 0.5 else f"a{at} < {rng.randrange(100)}"
-        for at in some
-    )
-
-
-def draw_event(rng: random.Random) -> Event:
-    """An event that has the attributes of all workloads."""
-    event: Event = {f"a{at}": rng.randrange(100) for at in range(ATTRIBUTES)}
-    symbol = min(int(rng.paretovariate(0.7)), SYMBOLS)
-    return {**event, "symbol": f"S{symbol}", "price": rng.randint(1, 200),
-            "day": rng.randint(1, DAYS)}  # fmt: skip
+def _drawn_weakened(rng: random.Random, count: int) -> list[str]:
+    return [text for _ in range(-(-count // 3)) for text in draw_weakened(rng)][:count]
 
 
 # -- measurements ------------------------------------------------------------------------------
@@ -300,23 +212,3 @@ def _sweep(percent: int, clauses: int, count: int, repeats: int, rng: random.Ran
         times[engine].append(seconds / given.num_rows * 1e6)
     auto, trees, bdd = (statistics.median(times[engine]) for engine in ("auto", "trees", "bdd"))
     return SweepPoint(percent, clauses, auto, trees, bdd, auto / min(trees, bdd))
-
-
-def _count_coverings(rng: random.Random, count: int = 60) -> Coverings:
-    """Filters of 8 clauses, and weaker ones: a clause is left out, or is a resolvent of two."""
-    forms: list[Form] = []
-    for _ in range(count // 3):
-        some = rng.sample(range(ATTRIBUTES), 16)
-        pairs = [f"(a{a} = 1 OR a{b} = 1)" for a, b in zip(some[::2], some[1::2], strict=True)]
-        forms += [
-            parse(" AND ".join([*pairs, f"(a{some[0]} = 2 OR z = 1)"])).form,
-            parse(" AND ".join([*pairs[1:], f"(a{some[1]} = 1 OR z = 1)"])).form,
-            parse(" AND ".join(pairs)).form,
-        ]
-    before, after = (_covering_pairs(forms, walk) for walk in (False, True))
-    return Coverings(len(forms), before, after)
-
-
-def _covering_pairs(forms: Sequence[Form], walk: bool) -> int:
-    pairs = itertools.permutations(forms, 2)
-    return sum(covers_among(one, other, walk=walk) for one, other in pairs)

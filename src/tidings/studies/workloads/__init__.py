@@ -10,6 +10,7 @@
     checking.py        compares the matches of an engine with the correct ones
     json_lines.py      parses JSON lines into record batches
     flights.py, many_flights.py    real flights, and years of them as Parquet
+    wide_filters.py    filters for `tidings bench bdd`
     scenarios.py       three services for the network: baseball, traffic, attributes
 
 Published figures use `mixed` and `equality`; do not change them. This folder is for the rest of

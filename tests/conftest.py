@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 from tests.class_archive import PLAIN, java_options, make_archive
+from tests.forking import Forked
 from tests.kernels import load_all_kernels
 from tests.leftovers import (  # noqa: F401  hooks, which pytest finds here
     pytest_runtest_logfinish,
@@ -101,6 +102,12 @@ def pytest_runtest_makereport(
 def seed() -> int:
     """A seed for `random.Random`: TIDINGS_SEED when set, else fresh. A failure prints it."""
     return SEED
+
+
+@pytest.fixture
+def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands of tidings are forked, whoever starts them; see tests/forking.py."""
+    monkeypatch.setattr(subprocess, "Popen", Forked)
 
 
 @pytest.fixture

@@ -15,6 +15,8 @@ from tests.broker.processes import Process
 from tidings import Refusal, connect
 from tidings.routing.clients import Interrupted
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 
 def test_an_equal_filter_is_the_same(tmp_path: Path) -> None:
     async def work() -> None:

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 from tests.filters.strategies import event as random_event
+from tests.repeats import runs
 from tests.snapshots.test_snapshot import many_filters
 
 from tidings.channel.interests import ArrayInterests, node_loading
@@ -20,6 +21,8 @@ from tidings.channel.interests.reading import Filters
 from tidings.filters import Attributes, Filter, parse
 from tidings.model import FilterError, TidingsError
 from tidings.routing.root import Placed
+
+pytestmark = pytest.mark.usefixtures("forked")
 
 WORDS = ["a", "b", "ab", "c"]
 Event = dict[str, object]
@@ -216,7 +219,7 @@ def check_many(
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("run", range(3))
+@pytest.mark.parametrize("run", runs(1, 3))
 @pytest.mark.parametrize("draw", [simple, plain, of_every_kind])
 def test_against_filters_one_by_one(
     seed: int,

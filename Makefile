@@ -63,8 +63,8 @@ check: $(READY) ## check style, formatting, types and imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-soak: $(READY) ## run the slow tests, with many more examples
-	TIDINGS_PROFILE=soak $(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+soak: $(READY) ## run the slow and the random tests, with many more examples
+	TIDINGS_PROFILE=soak $(BIN)/python -m pytest -m "slow or (random and not bench)" $(PYTEST_ARGS)
 
 kills: $(READY) ## kill pipelines and routers at random moments, and log each kill
 	$(BIN)/python -m pytest -s tests/spark/kills tests/broker/kills $(PYTEST_ARGS)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 from tests.class_archive import PLAIN, java_options, make_archive
+from tests.forking import Forked
 from tests.kernels import load_all_kernels
 from tests.leftovers import (  # noqa: F401  hooks, which pytest finds here
     pytest_runtest_logfinish,
@@ -80,6 +81,13 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are selected by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "seed" in getattr(item, "fixturenames", ()):
+            item.add_marker("random")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from tests.dealing import Dealing
@@ -101,6 +109,19 @@ def pytest_runtest_makereport(
 def seed() -> int:
     """A seed for `random.Random`: TIDINGS_SEED when set, else fresh. A failure prints it."""
     return SEED
+
+
+@pytest.fixture
+def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands of tidings are forked, whoever starts them; see tests/forking.py."""
+    monkeypatch.setattr(subprocess, "Popen", Forked)
+
+
+@pytest.fixture
+def short_collections() -> None:
+    """Garbage collections do not visit what is there before the test: benchmarks collect before
+    each measurement, which takes 0.1 to 0.3 seconds in a process with thousands of tests."""
+    gc.freeze()
 
 
 @pytest.fixture

@@ -3,10 +3,15 @@
     this process ── socket ──> forker ── fork ──> short-lived child ── fork ──> the command
          └──────────────── is its parent, because the short-lived child ends ────────┘
 
-To start a rendezvous point takes 1.8 seconds of processor time, nearly all of it to import modules
-and to load kernels. Tests start hundreds of them. A forked command is a process like any other: it
-has its own pid, files, session and environment, it is killed and waited for as usual, and it ends
-as Python ends. Tests of how commands start and end use `subprocess` itself.
+To start and end a rendezvous point takes 1.8 seconds of processor time, nearly all of it to import
+modules, to load kernels and to take all of that apart; forked, it takes 0.06. Tests start hundreds
+of them. A forked command is a process like any other: it has its own pid, files, session,
+environment and command line, and it is killed and waited for as usual. Tests of how commands start
+and end use `subprocess` itself.
+
+With the fixture `forked` of tests/conftest.py, commands are forked wherever they are started: in
+the test, or in code of tidings that the test calls. `tidings up` then forks its nodes too; it has a
+forker of its own, because only a descendant can become its child.
 """
 
 from __future__ import annotations
@@ -26,27 +31,33 @@ import sys
 import threading
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any, NoReturn
 
 SET_CHILD_SUBREAPER = 36  # of prctl: orphans among the descendants become children of this process
 READ_AT_START = ("PYTHON", "NUMBA", "TIDINGS", "XDG")  # what a running Python has read already
 OURS = ("tidings", "tests")
 APPLIED = {"PYTHONPATH", "PYTHONUNBUFFERED"}  # except these, which `become` applies
+PYTHON = sys.executable  # a test may change it
+STARTERS = {"up"}  # commands that start others
+GIVEN = [*inspect.signature(subprocess.Popen._execute_child).parameters][1:]  # type: ignore[attr-defined]
 LARGEST = 1 << 20  # bytes of a request
+ROOM = " " * 1000  # in the command line of the forker, for those of commands
 
 
 class Forked(subprocess.Popen[Any]):
     """`Popen`, for `python -m tidings ...` and the like; forks where that makes no difference."""
 
     def _execute_child(self, *given: Any) -> None:
-        names = [*inspect.signature(subprocess.Popen._execute_child).parameters][1:]  # type: ignore[attr-defined]
-        told = dict(zip(names, given, strict=True))
-        if not can_fork(told["args"], told["env"]):
+        told = dict(zip(GIVEN, given, strict=True))
+        special = told["preexec_fn"] or told["pass_fds"] or told["shell"] or told["executable"]
+        if special or not can_fork(told["args"], told["env"]):
             super()._execute_child(*given)  # type: ignore[misc]
             return
         files = [told["p2cread"], told["c2pwrite"], told["errwrite"]]
         request = {
-            "words": [*map(os.fspath, told["args"])],
+            "words": [os.fspath(one) for one in told["args"] if one != "-P"],
+            "isolated": "-P" in told["args"],
             "env": dict(os.environ if told["env"] is None else told["env"]),
             "cwd": os.fspath(told["cwd"] or os.getcwd()),  # noqa: PTH109
             "session": told["start_new_session"],
@@ -60,23 +71,24 @@ class Forked(subprocess.Popen[Any]):
 def can_fork(words: Any, env: Mapping[str, str] | None) -> bool:
     """Whether a command is `python -m` with a module of ours, and its Python would start like this
     one."""
-    if [*words[:2]] != [sys.executable, "-m"] or words[2].partition(".")[0] not in OURS:
+    if isinstance(words, str | bytes) or words[0] != PYTHON:
+        return False
+    words = [one for one in words[1:] if one != "-P"]
+    if words[0] != "-m" or words[1].partition(".")[0] not in OURS:
         return False
     env = os.environ if env is None else env
     names = {name for name in {*env, *os.environ} if name.startswith(READ_AT_START)}
-    return all(env.get(name) == os.environ.get(name) for name in names - APPLIED)
+    if any(env.get(name) != os.environ.get(name) for name in names - APPLIED):
+        return False
+    paths = env.get("PYTHONPATH", "").split(os.pathsep)
+    return not any(os.path.exists(f"{path}/sitecustomize.py") for path in paths)  # noqa: PTH110
 
 
 class Forker:
     """The other process, as this one sees it."""
 
-    def __init__(self) -> None:
-        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.forking", str(theirs.fileno())],
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()],
-            )  # fmt: skip
+    def __init__(self, requests: socket.socket, pid: int) -> None:
+        self._socket, self._pid = requests, pid
         atexit.register(self.end)
 
     def start(self, request: Mapping[str, Any], files: list[int]) -> int:
@@ -89,17 +101,40 @@ class Forker:
         finally:  # other orphans are not for this process to wait for
             prctl(SET_CHILD_SUBREAPER, 0, 0, 0, 0)
         if not answer:
-            raise RuntimeError(f"the forker ended with {self._process.wait()}")
+            raise RuntimeError(f"the forker ended with {os.waitpid(self._pid, 0)[1]}")
         return int(answer)
 
     def end(self) -> None:
         self._socket.close()
-        self._process.wait()
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self._pid, 0)
 
 
 @cache
 def forker() -> Forker:
-    return Forker()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.forking", str(theirs.fileno()), ROOM],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()],
+        )  # fmt: skip
+    process.returncode = 0  # the forker waits for it, not `Popen`
+    return Forker(ours, process.pid)
+
+
+def fork_forker(files: list[int]) -> Forker:
+    """A forker for this process, which is itself forked and has only one thread yet; without its
+    files, which end with it."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()  # Ctrl-C is not for it
+        for one in (ours.detach(), *files):
+            os.close(one)
+        serve(theirs)
+        os._exit(0)
+    theirs.close()
+    return Forker(ours, pid)
 
 
 def serve(requests: socket.socket) -> None:
@@ -130,6 +165,11 @@ def become(request: Mapping[str, Any], files: list[int]) -> None:
     """Run a command, in a process that was forked for it."""
     if request["session"]:
         os.setsid()
+    if request["words"][2:4] in [["tidings", one] for one in STARTERS]:
+        own = fork_forker(files)
+        globals()["forker"] = lambda: own
+        subprocess.Popen = Forked  # type: ignore[misc]
+    name_process(request["words"])
     for at, file in enumerate(files):
         os.dup2(file, at)
         os.close(file)
@@ -137,7 +177,7 @@ def become(request: Mapping[str, Any], files: list[int]) -> None:
     os.environ.clear()
     os.environ.update(request["env"])
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    sys.path[:1] = [request["cwd"], *filter(None, paths)]
+    sys.path[:1] = [*([] if request["isolated"] else [request["cwd"]]), *filter(None, paths)]
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", 1, errors="backslashreplace", closefd=False)  # noqa: SIM115
@@ -151,6 +191,15 @@ def become(request: Mapping[str, Any], files: list[int]) -> None:
             leave(end.code or 0)
         raise
     leave(0)
+
+
+def name_process(words: list[str]) -> None:
+    """Put a command where /proc and `ps` find the command line of this process."""
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    first, end = int(fields[45]), int(fields[46])
+    text = "\0".join(words).encode() + b"\0"
+    assert len(text) < end - first, "there is no room for the command line"
+    ctypes.memmove(first, text.ljust(end - first, b"\0"), end - first)
 
 
 def leave(code: int) -> NoReturn:

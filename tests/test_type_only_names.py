@@ -19,6 +19,8 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 def misused_names(source: str) -> list[tuple[int, str]]:
     """The line and the name of each use at run time of a name that only type checkers import."""
+    if "TYPE_CHECKING" not in source:  # parsing takes long
+        return []
     tree = ast.parse(source)
     only = {name for body in _type_blocks(tree) for one in body for name in _imported(one)}
     return sorted(_uses(tree, frozenset(only))) if only else []

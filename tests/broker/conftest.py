@@ -9,6 +9,11 @@ import pytest
 from tests.broker.processes import EDGE, ROOT, Process
 
 
+@pytest.fixture(autouse=True)
+def _forked(forked: None) -> None:
+    """All nodes and commands of these tests are forked."""
+
+
 @pytest.fixture
 def routers(tmp_path: Path) -> Iterator[tuple[Process, Process]]:
     """A rendezvous point and a router below it, which end without an error."""

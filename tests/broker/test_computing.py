@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from tests.filters.strategies import event as random_event, schema
 from tests.matching.test_matcher import random_filters
-from tests.repeats import draws
+from tests.repeats import draws, rounds
 
 from tidings.channel.interests import ArrayInterests
 from tidings.channel.interests.computing import MOST_NEEDED, Computing, required_attribute
@@ -165,7 +165,7 @@ def test_one_by_one_and_all_at_once_find_the_same(seed: int) -> None:
 
     computing = Computing(10.0)
     filters = {}
-    for number in range(400):
+    for number in rounds(150, 400):
         joined = rng.choice([" AND ", " OR "]).join(condition() for _ in range(rng.randint(1, 3)))
         filters[number] = parse(joined)
         computing.add(number, filters[number])
@@ -209,7 +209,7 @@ def test_an_attribute_that_a_filter_needs(text: str, name: str | None) -> None:
 def test_without_what_it_needs_no_filter_matches(seed: int) -> None:
     rng = random.Random(seed)
     found = 0
-    for _ in draws(4, lambda: found > 100):
+    for _ in draws(1, lambda: found > 100):
         of = schema(rng)
         events = [random_event(rng, of) for _ in range(60)]
         computing = Computing(100.0)

@@ -67,7 +67,7 @@ def test_nodes_that_came_and_went_since(tmp_path: Path, seed: int) -> None:
     there: dict[int, str] = {}
     past: list[tuple[int, dict[int, str]]] = []
     replaced = 0
-    for batch in draws(60, lambda: replaced > 5):
+    for batch in draws(25, lambda: replaced > 5):
         for _ in range(chance.randrange(1, 5)):
             if len(there) > 12 or (there and chance.random() < 0.4):
                 node = chance.choice(sorted(there))

@@ -27,6 +27,8 @@ from tidings.model import FilterError, TidingsError
 from tidings.routing.protocol import Limits
 from tidings.routing.root import Placed, TooMuchWork
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 PATIENT = Limits(match_millis=3_600_000)  # on a starved machine, any filter may exceed a share
 WORDS = ["a", "b", "ab", "c"]
 Event = dict[str, object]
@@ -241,7 +243,14 @@ def check_many(
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
-    ("draw", "run"), [*product((simple, plain, of_every_kind), range(3)), (wide, 0)]
+    ("draw", "run"),
+    [
+        *product((simple, plain, of_every_kind, wide), [0]),
+        *(
+            pytest.param(draw, run, marks=pytest.mark.slow)
+            for draw, run in product((simple, plain, of_every_kind), (1, 2))
+        ),
+    ],
 )
 def test_against_filters_one_by_one(
     seed: int,

@@ -17,6 +17,8 @@ from tests.waiting import eventually
 from tidings.studies.compare import comparing
 from tidings.studies.engine import matching_bench, update_bench
 
+pytestmark = pytest.mark.usefixtures("short_collections")
+
 QUICK = ["--filters", "30", "--batch", "16", "--repeats", "1", "--sample", "3"]
 SMALL = ["--filters", "20", "--events", "4", "--rounds", "5", "--builds", "1", "--threshold", "50"]
 

@@ -1,25 +1,29 @@
-"""`tidings bench build`: in a separate process, because it ends its Spark session."""
+"""`tidings bench build`, in the Spark session of the run."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
+from tests.cli.conftest import Run
 from tests.waiting import eventually
 
 from tidings.studies.host.processes import processor_seconds, watch_peaks
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 @pytest.mark.spark
-def test_build_says_what_it_took_and_that_the_graph_is_right() -> None:
-    args = ["bench", "build", "--filters", "2k", "--check", "--json"]
-    done = subprocess.run(
-        [sys.executable, "-m", "tidings", *args], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+def test_build_says_what_it_took_and_that_the_graph_is_right(
+    spark: SparkSession, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped: list[bool] = []
+    monkeypatch.setattr(spark, "stop", lambda: stopped.append(True))  # other tests need it
+    (found,) = run("bench", "build", "--filters", "2k", "--check", "--json").records
+    assert stopped
     assert found["filters"] == 2000
     assert found["same"] is True
     assert 0 < found["nodes"] <= 2000

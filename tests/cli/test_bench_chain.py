@@ -18,6 +18,8 @@ from tidings.studies.chain.chain_stages import Latencies, Rates, Seconds
 from tidings.studies.host.kafka_broker import broker_jars
 from tidings.studies.host.machine_info import describe_machine
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 SMALL = ["--agents", "12", "--rate", "60", "--seconds", "4", "--rows", "500"]
 
 

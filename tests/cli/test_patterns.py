@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.cli.conftest import Run, Write
+from tests.repeats import rounds
 
 from tidings import Attributes, Matcher, parse
 from tidings.cli.filters.doctor_command import Wanted, covers
@@ -145,7 +146,7 @@ def test_the_verdict_is_that_of_the_filter(seed: int) -> None:
     that covers another matches what the other matches."""
     random_ = random.Random(seed)
     kinds: set[tuple[bool, bool]] = set()
-    for _ in range(300):
+    for _ in rounds(100, 300):
         wide, narrow = random_pattern(random_), random_pattern(random_)
         if random_.random() < 0.5:
             narrow |= wide

@@ -1,4 +1,5 @@
-"""`tidings up` and `top`: real trees of processes, that are killed and ended."""
+"""`tidings up` and `top`: real trees of processes, that are killed and ended. The first test starts
+them as users do; the others fork them."""
 
 from __future__ import annotations
 
@@ -203,6 +204,7 @@ def _picture(run: Run, up: Up, wanted: Callable[[Any], bool]) -> Any:
     return nodes if len(nodes) == 3 and wanted(nodes) else None
 
 
+@pytest.mark.usefixtures("forked")
 def test_tokens_are_read_again_and_what_is_killed_comes_back(
     run: Run, up: Up, write: Write
 ) -> None:
@@ -241,6 +243,7 @@ def _change_tokens(run: Run, up: Up, write: Write) -> None:
     up.token = "fresh"
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_node_that_does_not_answer_is_started_again(write: Write) -> None:
     """It lives, and does nothing any more: here it is stopped."""
     up = Up(write("network.toml", "patience = 10\n" + TREE))
@@ -272,6 +275,7 @@ def test_a_node_that_does_not_answer_is_started_again(write: Write) -> None:
         up.end()
 
 
+@pytest.mark.usefixtures("forked")
 def test_up_that_was_stopped_kills_nobody(write: Write) -> None:
     up = Up(write("network.toml", "patience = 6\n" + PAIR))
     try:
@@ -306,6 +310,7 @@ retry = 0.5
 """
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_tree_with_a_preprocessor(run: Run, write: Write) -> None:
     """It tags for agents that show it tickets, is killed, and comes back; limits are obeyed."""
     up = Up(write("network.toml", TAGGED))
@@ -377,6 +382,7 @@ async def _publish_with_tags(up: Up) -> None:
                 pass
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_node_that_can_not_start_ends_all(run: Run, write: Write, tmp_path: Path) -> None:
     file = write("bad.toml", TREE + '[router.east]\nlisten = "203.0.113.7:7400"\n')
     ended = run("up", file)
@@ -386,6 +392,7 @@ def test_a_node_that_can_not_start_ends_all(run: Run, write: Write, tmp_path: Pa
     assert "Traceback" not in ended.err
 
 
+@pytest.mark.usefixtures("forked")
 def test_nobody_reads_what_it_says(write: Write) -> None:
     """Then it ends, like any command, and with it all of its nodes."""
     one = Up(write("network.toml", PAIR))
@@ -411,6 +418,7 @@ def test_the_file_that_is_meant(
     assert not (tmp_path / "network").exists()
 
 
+@pytest.mark.usefixtures("forked")
 def test_on_a_terminal(write: Write) -> None:
     """A table that is drawn anew, on 80 columns, until Ctrl-C."""
     file = write("one.toml", '[router.edge]\nlisten = "127.0.0.1:0"\n[times]\nbeat = 0.2\n')

@@ -42,6 +42,8 @@ from tidings.spark.outbox.batches.batch_stages import EXTRA
 from tidings.spark.pipeline import settings
 from tidings.spark.pipeline.inputs import RESERVED as RESERVED_COLUMNS
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 TOP = Path(__file__).resolve().parents[2]
 DECISIONS = sorted((TOP / "docs" / "decisions").glob("[0-9]*.md"))
 PAGES = [TOP / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 
 

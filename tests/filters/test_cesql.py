@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.filters import cesql_judge as judge
+from tests.repeats import rounds
 
 from tidings import Attributes, ContentGraph, Filter, FilterError, Matcher, parse
 from tidings.filters.dialects.cesql import syntax
@@ -69,7 +70,7 @@ def test_everyone_agrees_with_the_judge(seed: int, kinds: dict[str, Any] | None)
     rng = random.Random(seed)
     declared = Attributes(kinds, closed=False) if kinds else None
     events = [judge.event(rng, kinds) for _ in range(60)]
-    trees = [judge.condition(rng, depth=rng.choice((0, 1, 1, 2, 2, 3))) for _ in range(300)]
+    trees = [judge.condition(rng, depth=rng.choice((0, 1, 1, 2, 2, 3))) for _ in rounds(120, 300)]
     texts = [judge.text(tree, rng) for tree in trees]
     filters = [parse(text, "cesql", attributes=declared) for text in texts]
     graph, matcher = ContentGraph(), Matcher(declared)

@@ -273,15 +273,15 @@ def check_soundness(
 
 
 def test_covering_is_never_wrong(seed: int, report: Report) -> None:
-    covered, tried = check_soundness(random.Random(seed), 3_000, 25)
-    report(f"{covered} of 3,000 pairs covered; {tried} notifications tried")
-    assert covered > 600
+    covered, tried = check_soundness(random.Random(seed), 1_200, 25)
+    report(f"{covered} of 1,200 pairs covered; {tried} notifications tried")
+    assert covered > 240
 
 
 def test_covering_with_types_is_never_wrong(seed: int, report: Report) -> None:
-    covered, tried = check_soundness(random.Random(seed), 1_000, 25, with_types=True)
-    report(f"{covered} of 1,000 pairs covered; {tried} notifications tried")
-    assert covered > 200
+    covered, tried = check_soundness(random.Random(seed), 500, 25, with_types=True)
+    report(f"{covered} of 500 pairs covered; {tried} notifications tried")
+    assert covered > 100
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.filters import eventbridge_oracle
 from tests.filters.eventbridge_draws import draw_event, draw_pattern
-from tests.repeats import draws
+from tests.repeats import amount, draws, rounds
 
 from tidings import Attributes, ContentGraph, Filter, FilterError, NotificationError, parse
 from tidings.filters.canonical import form, rules
@@ -246,7 +246,7 @@ def test_declared_attributes_change_nothing(attributes: Attributes, seed: int) -
     """On events that fit, a pattern on declared attributes means the same."""
     dice = random.Random(seed)
     checked = 0
-    while checked < 300:
+    while checked < amount(100, 1000):
         pattern, event = draw_pattern(dice, depth=1), draw_event(dice, depth=2)
         try:
             one, event = bridge(pattern, attributes), attributes.read(event)
@@ -330,7 +330,7 @@ def test_the_short_way_to_a_form_gives_the_form(attributes: Attributes | None, s
 @pytest.mark.parametrize("attributes", [None, *DECLARED])
 def test_a_pattern_can_be_written_in_sql(attributes: Attributes | None, seed: int) -> None:
     dice = random.Random(seed)
-    for _ in range(200):
+    for _ in rounds(70, 200):
         try:
             one = bridge(draw_pattern(dice), attributes)
         except FilterError:

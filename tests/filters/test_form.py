@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.filters import strategies
-from tests.repeats import draws, runs
+from tests.repeats import draws, rounds, runs
 
 from tidings import Attributes, Filter, FilterError, Ontology, parse
 from tidings.filters.canonical import rules, set_tree
@@ -163,7 +163,7 @@ def check_forms(rng: random.Random, with_types: bool, schemas: int) -> None:
 
 @pytest.mark.parametrize("with_types", [False, True], ids=["undeclared", "declared"])
 def test_random_filters_have_one_form_however_they_are_said(seed: int, with_types: bool) -> None:
-    check_forms(random.Random(f"{seed} {with_types}"), with_types, 6)
+    check_forms(random.Random(f"{seed} {with_types}"), with_types, 3)
 
 
 @pytest.mark.slow
@@ -190,7 +190,7 @@ def wild_event(rng: random.Random, schema: strategies.Schema) -> dict[str, Any]:
 def test_random_forms_hold_what_the_reference_says(seed: int, run: int) -> None:
     rng = random.Random(f"{seed} {run}")
     matched = checked = 0
-    for _ in range(12):
+    for _ in rounds(5, 12):
         schema = strategies.schema(rng)
         writer = strategies.Writer(rng, schema, spark=False)
         events = [wild_event(rng, schema) for _ in range(40)]
@@ -306,7 +306,7 @@ def test_short_ways_give_what_the_long_way_gives(
 ) -> None:
     rng = random.Random(seed)
     texts: list[tuple[str, Attributes | None]] = []
-    for _ in range(60):
+    for _ in rounds(20, 60):
         schema = strategies.schema(rng, dotted=False)
         declared = schema.attributes()
         writer = strategies.Writer(rng, schema, spark=False, declared=True)

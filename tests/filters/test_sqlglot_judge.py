@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import sqlglot
 from sqlglot import expressions as glot
+from tests.repeats import rounds
 
 from tidings import parse
 from tidings.filters.language import expression as ours
@@ -231,7 +232,7 @@ def agree(text: str) -> Tree:
 
 def test_random_trees_are_found_again_by_both(seed: int) -> None:
     rng = random.Random(seed)
-    for _ in range(1_500):
+    for _ in rounds(500, 1_500):
         tree = leaning(rng, condition(rng, rng.randint(0, 4)))
         text = text_of(tree)
         assert agree(text) == flat(tree), text

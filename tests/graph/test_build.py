@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from tests.filters.strategies import Writer, schema
 from tests.graph.test_content_graph import random_event, random_filter, square
-from tests.repeats import runs
+from tests.repeats import rounds, runs
 
 from tidings import ContentGraph, Filter, FilterError, parse
 from tidings.filters.canonical import covering
@@ -37,7 +37,7 @@ def assert_same(filters: list[Filter]) -> None:
 @pytest.mark.parametrize("run", runs(1, 5))
 def test_simple_filters(seed: int, run: int) -> None:
     rng = random.Random(f"{seed}/{run}")
-    assert_same([random_filter(rng) for _ in range(250)])
+    assert_same([random_filter(rng) for _ in rounds(120, 250)])
 
 
 @pytest.mark.parametrize("run", runs(1, 3))

@@ -7,7 +7,7 @@ import random
 import time
 
 import pytest
-from tests.repeats import draws, runs
+from tests.repeats import draws, rounds, runs
 
 from tidings import ContentGraph, Filter, FilterError, GraphError, Node, parse
 from tidings.filters.canonical import covering
@@ -106,7 +106,7 @@ def test_random_operations_keep_the_definition(seed: int, run: int) -> None:
     rng = random.Random(f"{seed}/{run}")
     graph, oracle = ContentGraph(), DefinitionGraph()
     nodes: dict[int, Node] = {}
-    for step in range(250):
+    for step in rounds(100, 250):
         if oracle.live and rng.random() < 0.35:
             number = rng.choice(oracle.live)
             graph.remove(nodes[number])
@@ -162,7 +162,7 @@ def test_matching_and_lowest_follow_the_reference(seed: int) -> None:
     rng = random.Random(seed)
     filters = [random_filter(rng) for _ in range(200)]
     graph = ContentGraph(filters)
-    for _ in range(300):
+    for _ in rounds(100, 300):
         event = random_event(rng)
         matched = graph.matching(event)
         assert matched == [node for node in graph if node.filter.matches(event)]
@@ -276,7 +276,7 @@ def test_random_operations_where_little_is_shown(
     rng = random.Random(seed)
     graph, oracle = ContentGraph(), DefinitionGraph()
     united = 0
-    for step in draws(300, lambda: united):
+    for step in draws(120, lambda: united):
         if oracle.live and rng.random() < 0.1:
             number = rng.choice(oracle.live)
             node = graph.node(oracle.filters[number])

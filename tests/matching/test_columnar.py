@@ -96,7 +96,7 @@ def test_arrow_computes_what_the_reference_does(seed: int, text: str) -> None:
     else:
         node = parse_term(text, Context(None, {}))
     computed = 0
-    for round_ in draws(30, lambda: computed >= 8):
+    for round_ in draws(12, lambda: computed >= 8):
         kinds = {name: of[0] if round_ < 10 else rng.choice(of) for name, of in KINDS.items()}
         batch = pa.RecordBatch.from_pydict(
             {name: drawn(rng, kind, 60) for name, kind in kinds.items()}

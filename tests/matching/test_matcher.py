@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from tests.filters.strategies import Schema, Writer, event, schema
 from tests.matching.tables import arrow_schema
-from tests.repeats import runs
+from tests.repeats import rounds, runs
 
 from tidings import Filter, FilterError, parse
 from tidings.matching import Matcher
@@ -44,7 +44,7 @@ def test_random_changes_and_matches_agree_with_the_reference(
     matcher = Matcher(background=run % 2 == 0, engine=engine)
     live: dict[Any, Filter] = {}
     pool = random_filters(rng, of, 260)
-    for step in range(14):
+    for step in rounds(7, 14):
         fresh = [(f"s{step}-{n}", pool.pop()) for n in range(rng.choice([1, 5, 30]) if pool else 0)
                  if pool]  # fmt: skip
         if rng.random() < 0.5:

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from tests.repeats import draws
+from tests.repeats import draws, rounds
 
 from tidings import Matcher, RefusedFilters, TidingsError, parse
 from tidings.filters import Misfit, misfits_of
@@ -98,7 +98,7 @@ def condition(rng: random.Random, depth: int = 0) -> str:
 def test_the_index_finds_what_the_forms_say(seed: int) -> None:
     """The arrays of segments, merged and with removed filters, and the forms one by one."""
     rng = random.Random(f"{seed} misfits")
-    for _ in range(12):
+    for _ in rounds(5, 12):
         texts = {at: condition(rng) for at in range(80)}
         matcher = Matcher(background=False)
         matcher.add_many({at: text for at, text in texts.items() if at % 3})

@@ -192,7 +192,7 @@ def check_moments(seed: str, folder: Path, rounds: int) -> None:
 
 
 def test_an_answer_was_right_at_some_moment(seed: int, tmp_path: Path) -> None:
-    check_moments(f"{seed} moments", tmp_path, rounds=1000)
+    check_moments(f"{seed} moments", tmp_path, rounds=400)
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.matching.null_events import SCHEMA, SQL, draw_event, draw_filters
+from tests.repeats import rounds
 
 from tidings import Attributes, ContentGraph, Filter, parse
 from tidings.channel.interests import ArrayInterests
@@ -42,7 +43,7 @@ def test_every_path_gives_the_answer_of_the_oracle(seed: int, background: bool) 
     sealed.merge()
     fresh.add_many(enumerate(filters))
     numbers = [root.place(one.sql().encode()).node for one in filters]
-    events = [draw_event(dice) for _ in range(150)]
+    events = [draw_event(dice) for _ in rounds(60, 150)]
     lines = [json.dumps(event).encode() for event in events]
     texts = [one.canonical().sql() for one in filters]
     batch = decoded(sealed, lines)
@@ -68,7 +69,7 @@ def test_every_path_gives_the_answer_of_the_oracle(seed: int, background: bool) 
         lowest = set(root.tag(line))
         assert lowest <= {numbers[n] for n in wanted}, event
         assert bool(lowest) is bool(wanted), event
-    assert told > 1000
+    assert told > 400
 
 
 def test_the_fast_way_from_json_tells_them_apart() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.graph.test_content_graph import random_filter
+from tests.repeats import runs
 from tests.snapshots.test_snapshot import many_filters
 
 from tidings import Attributes, Filter, Ontology, parse
@@ -101,7 +102,7 @@ def as_lists(both: tuple[Found, Found]) -> list[list[list[int]]]:
     return [[one.tolist() for one in found] for found in both]
 
 
-@pytest.mark.parametrize("run", range(3))
+@pytest.mark.parametrize("run", runs(1, 3))
 @pytest.mark.parametrize("draw", [drawn_plainly, of_every_kind, from_a_graph, about_topics])
 def test_neighbours_are_those_of_all_pairs(seed: int, run: int, draw: Draw) -> None:
     rng = random.Random(f"{seed} {draw.__name__} {run}")

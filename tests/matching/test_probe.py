@@ -66,7 +66,7 @@ def test_grids_and_single_entries_find_the_same(
 ) -> None:
     monkeypatch.setattr(module, "LEAST_VISITS", least)
     rng = random.Random(seed)
-    written = texts(rng, 600)
+    written = texts(rng, 250)
     segment = build_segment((at, parse(text).form) for at, text in enumerate(written))
     index = check(segment, written, events(rng, 150))
     assert (len(index.records) == 0) == (least == 1e9)

@@ -9,6 +9,7 @@ import threading
 
 import pyarrow as pa
 import pytest
+from tests.repeats import amount
 
 from tidings.matching import Matcher
 from tidings.matching.matcher import CROWD
@@ -17,7 +18,7 @@ from tidings.studies import make_workload
 
 def test_parts_stay_few(seed: int) -> None:
     chance = random.Random(seed)
-    work = make_workload("mixed", 400, 200, seed % 1000)
+    work = make_workload("mixed", amount(200, 400), 200, seed % 1000)
     (batch,) = work.batches()
     one_by_one, at_once = Matcher(background=False), Matcher(background=False)
     known: dict[int, str] = {}
@@ -35,7 +36,7 @@ def test_parts_stay_few(seed: int) -> None:
 
 
 def test_several_threads(seed: int) -> None:
-    work = make_workload("mixed", 300, 50, seed % 1000)
+    work = make_workload("mixed", amount(150, 300), 50, seed % 1000)
     (batch,) = work.batches()
     matcher = Matcher(background=False)
     texts = list(work.texts())

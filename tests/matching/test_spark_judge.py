@@ -50,7 +50,7 @@ def test_the_engine_finds_what_spark_finds(
     spark: SparkSession, seed: int, tmp_path: Path, declared: bool
 ) -> None:
     rng = random.Random(f"{seed} engine {declared}")
-    live(spark, rng, tmp_path, filters=100 if declared else 160, declared=declared)
+    live(spark, rng, tmp_path, filters=60 if declared else 80, declared=declared)
 
 
 def test_terms_without_a_column_are_found_too(

@@ -17,6 +17,8 @@ from tidings.network.agent import Agent
 from tidings.routing.clients import Delivery, Interrupted
 from tidings.routing.protocol.lineage import Break
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 
 def test_an_equal_filter_is_the_same(tmp_path: Path) -> None:
     async def work() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.repeats import rounds
 
 from tidings import Attributes, NotificationError
 from tidings.notifications import Decoded, arrow_schema, decode_json, json_batch
@@ -219,7 +220,7 @@ def test_a_batch_is_its_rows(
 ) -> None:
     rng = random.Random(seed)
     monkeypatch.setattr(json_batch, "PIECE", rng.choice([1, 7, 64, 4096]))
-    lines: list[bytes | None] = [line_of(rng, odd) for _ in range(1500)]
+    lines: list[bytes | None] = [line_of(rng, odd) for _ in rounds(600, 1500)]
     if odd:
         lines[rng.randrange(len(lines))] = None
     check(decode_json(pa.array(lines, pa.binary()), SCHEMA, extra=unknown), lines, unknown)

@@ -86,7 +86,7 @@ def random_event(chance: random.Random) -> dict[str, object]:
     return event
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(0, 2**32))
 def test_tags_are_those_of_calling_directly(seed: int) -> None:
     """At the rendezvous point and in a view, through changes; the numbers of nodes are unequal, so

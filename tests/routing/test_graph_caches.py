@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.repeats import rounds
 from tests.routing.test_label_graph import put, random_sets
 
 from tidings.network import scanning
@@ -40,7 +41,7 @@ def test_random_changes(seed: int, mode: Mode, most: int, monkeypatch: pytest.Mo
     scanning.loader.load()
     monkeypatch.setattr(scanning, "LEAST", 0)
     chance = random.Random(seed)
-    for _ in range(4):
+    for _ in rounds(2, 4):
         sets = random_sets(chance, 30)
         router = Router("r", "up")
         router.forwarding = Forwarding(mode, rewrite=20, byte=1)

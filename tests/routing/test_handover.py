@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from tests.repeats import draws
+from tests.repeats import draws, rounds
 from tests.routing.test_network import busy, check_graphs, settle
 from tests.routing.world import POINTS, Faults, World
 
@@ -106,7 +106,7 @@ def check_told(world: World) -> None:
 
 
 def test_a_quiet_network(seed: int) -> None:
-    for round_ in range(8):
+    for round_ in rounds(3, 8):
         chance = random.Random(f"{seed} {round_} quiet pipes")
         world = World(chance, chance.randrange(0, 6))
         work(world, 60)
@@ -151,7 +151,7 @@ def test_disks_that_are_full(seed: int) -> None:
 def test_journals_that_go_back_in_time(seed: int) -> None:
     """What was tagged in a life that is gone is refused, never numbered with other nodes."""
     stopped = 0
-    for round_ in draws(10, lambda: stopped):
+    for round_ in draws(4, lambda: stopped):
         chance = random.Random(f"{seed} {round_} pipes disks")
         world = World(chance, chance.randrange(0, 5))
         for _ in range(3):

@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import pytest
+from tests.repeats import rounds
 from tests.routing.definition import labels_by_definition
 
 from tidings.model import GraphError
@@ -57,7 +58,7 @@ def put(graph: LabelGraph[Any], sets: Sets, number: int) -> None:
 def test_random_steps(seed: int) -> None:
     chance = random.Random(seed)
     neighbours = ["F", "G", "H"]
-    for _ in range(25):
+    for _ in rounds(10, 25):
         sets = random_sets(chance, chance.randrange(2, 30))
         parents = {a: [b for b in sets if (b, a) in reduction(sets, set(sets))] for a in sets}
         graph = LabelGraph[str]()

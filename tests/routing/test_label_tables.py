@@ -10,6 +10,7 @@ from itertools import accumulate, chain
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tests.repeats import rounds
 from tests.routing.plain_label_graph import PlainLabelGraph
 from tests.routing.test_label_graph import Sets, random_sets
 
@@ -85,7 +86,7 @@ def test_random_steps(
     monkeypatch.setattr(below, "FEW", few)  # of what is below, even little is searched upwards
     monkeypatch.setattr(label_graph, "FEW", few)
     chance = random.Random(seed)
-    for _ in range(6):
+    for _ in rounds(3, 6):
         sets = random_sets(chance, chance.randrange(2, 40))
         graph, plain = LabelGraph[str](), PlainLabelGraph[str]()
         for _ in range(80):

@@ -7,6 +7,7 @@ import random
 
 import msgspec
 import pytest
+from tests.repeats import rounds
 from tests.routing.test_network import read_inbox, settle
 from tests.routing.world import POINTS, ROOT, Faults, World, encode
 
@@ -122,7 +123,7 @@ def check(world: World, readers: list[Reader]) -> None:
 
 
 def test_whoever_comes_back_goes_on(seed: int) -> None:
-    for round_ in range(12):
+    for round_ in rounds(5, 12):
         chance = random.Random(f"{seed} {round_}")
         world = World(chance, chance.randrange(0, 8))
         world.signals = True
@@ -131,7 +132,7 @@ def test_whoever_comes_back_goes_on(seed: int) -> None:
 
 
 def test_the_same_with_faults_and_crashes(seed: int) -> None:
-    for round_ in range(12):
+    for round_ in rounds(5, 12):
         chance = random.Random(f"{seed} {round_} faults")
         world = World(chance, chance.randrange(1, 8))
         world.signals = True
@@ -142,7 +143,7 @@ def test_the_same_with_faults_and_crashes(seed: int) -> None:
 
 def test_whoever_moves_is_still_the_same(seed: int) -> None:
     """An agent that moves between routers keeps its name, also when nodes crash meanwhile."""
-    for round_ in range(12):
+    for round_ in rounds(5, 12):
         chance = random.Random(f"{seed} {round_} moves")
         world = World(chance, chance.randrange(1, 6), movers=chance.randrange(1, 4))
         world.signals = True

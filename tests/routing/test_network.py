@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pytest
-from tests.repeats import draws, runs
+from tests.repeats import draws, rounds, runs
 from tests.routing.definition import labels_by_definition
 from tests.routing.world import FULL, POINTS, ROOT, Disk, Faults, World
 
@@ -282,7 +282,7 @@ def test_subscribers_with_grants(seed: int, disks: float, run: int) -> None:
     """They ask nobody for their nodes, some of which are gone by then; sets of points are few, so
     that most have a node."""
     granted = 0
-    for round_ in draws(6, lambda: granted > 20):
+    for round_ in draws(2, lambda: granted > 20):
         chance = random.Random(f"{seed} {run} {round_} {disks} grants")
         world = World(chance, chance.randrange(1, 8))
         world.grants = True
@@ -308,7 +308,7 @@ def test_places_from_preprocessors(seed: int, disks: float) -> None:
     """Preprocessors that are behind the rendezvous point or ahead of routers, answer late, leave
     nodes out, or are gone: graphs and deliveries are the same as without them."""
     located = 0
-    for round_ in draws(6, lambda: located > 40):
+    for round_ in draws(2, lambda: located > 40):
         chance = random.Random(f"{seed} {round_} {disks} places")
         world = World(chance, chance.randrange(1, 12), locates=True)
         for _ in range(3):
@@ -329,7 +329,7 @@ def test_places_are_exact_at_once(seed: int) -> None:
     routers are right after each message, with nothing asked of the node above and nothing drawn
     again. The covering of sets of points is compared with each graph."""
     compared = 0
-    for round_ in range(10):
+    for round_ in rounds(4, 10):
         chance = random.Random(f"{seed} {round_} exact")
         world = World(chance, chance.randrange(1, 12), locates=True)
         world.behind = 1
@@ -408,7 +408,7 @@ def test_routers_that_move(seed: int, crashes: float, disks: float) -> None:
     """They move to other nodes and back, or lose the second link, at any time; nothing is lost, and
     nothing is told twice or out of order."""
     moves = 0
-    for round_ in draws(10, lambda: moves > 20):
+    for round_ in draws(3, lambda: moves > 20):
         chance = random.Random(f"{seed} {round_} {crashes} {disks} moves")
         world = World(chance, chance.randrange(1, 8), movers=chance.randrange(1, 5))
         for _ in range(3):
@@ -460,7 +460,7 @@ def test_disks_that_are_full(seed: int, crashes: float, run: int) -> None:
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("most", [100_000, pytest.param(4_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("most", [40_000, pytest.param(4_000_000, marks=pytest.mark.slow)])
 def test_trees_of_up_to_fifty_routers(seed: int, most: int) -> None:
     """At least so many operations."""
     operations, round_ = 0, 0

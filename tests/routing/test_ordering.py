@@ -8,7 +8,7 @@ from collections import deque
 
 import msgspec
 import pytest
-from tests.repeats import runs
+from tests.repeats import rounds, runs
 
 from tidings.routing.clients.delivering.ordering import find_horizon
 from tidings.routing.clients.stream import LEAST_NUMBERS
@@ -58,7 +58,7 @@ class Root:
                 m.Settled(1, message.request)]  # fmt: skip
 
 
-@pytest.mark.parametrize("round_", runs(5, 20))
+@pytest.mark.parametrize("round_", runs(2, 20))
 def test_much_that_was_missed_comes_in_order(seed: int, round_: int) -> None:
     """While others are published, some of which are dropped on the way, and answers take long."""
     chance = random.Random(f"{seed} {round_}")
@@ -103,7 +103,7 @@ def test_much_that_was_missed_comes_in_order(seed: int, round_: int) -> None:
     assert most_held <= bound, (round_, nodes, most)
 
 
-@pytest.mark.parametrize("round_", runs(2, 6))
+@pytest.mark.parametrize("round_", runs(1, 6))
 def test_much_is_caught_up_with_few_questions(seed: int, round_: int) -> None:
     """More is missing, and more comes meanwhile, than there is room for. Answers take longer than
     questions are repeated."""
@@ -195,7 +195,7 @@ def test_one_that_comes_again_with_another_mark_is_not_lost() -> None:
 def test_what_the_root_still_has_is_never_given_up(seed: int) -> None:
     """The application reads now and then, so answers often find no room; and they take long, longer
     than it takes until a gap would be given up."""
-    for round_ in range(30):
+    for round_ in rounds(10, 30):
         chance = random.Random(f"{seed} {round_} slow")
         most, delay = chance.choice((1, 3, 20)), chance.uniform(1.0, 12.0)
         root = Root(chance, chance.choice((1, 2, 4)), chance.randrange(10, 60))

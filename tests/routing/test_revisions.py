@@ -85,7 +85,7 @@ def check(world: RevisedWorld, readers: list[Reader]) -> None:
             check_order(name, inbox)
 
 
-@pytest.mark.parametrize("run", runs(8, 60))
+@pytest.mark.parametrize("run", runs(3, 60))
 def test_every_meaning_in_turn(seed: int, run: int) -> None:
     replaced = 0
     for round_ in draws(1, lambda: replaced):
@@ -98,7 +98,7 @@ def test_every_meaning_in_turn(seed: int, run: int) -> None:
     assert replaced
 
 
-@pytest.mark.parametrize("run", runs(8, 60))
+@pytest.mark.parametrize("run", runs(3, 60))
 def test_the_same_with_faults_and_crashes(seed: int, run: int) -> None:
     chance = random.Random(f"{seed} {run} faults")
     world = RevisedWorld(chance, chance.randrange(1, 6))

@@ -16,7 +16,7 @@ from tidings.routing.root import history
 from tidings.routing.root.handover import correcting
 
 
-@pytest.mark.parametrize("run", runs(8, 80))
+@pytest.mark.parametrize("run", runs(3, 80))
 @pytest.mark.parametrize("crashes", [0.0, 0.06])
 def test_a_lossy_network(seed: int, crashes: float, run: int) -> None:
     chance = random.Random(f"{seed} {run} {crashes} tags")

@@ -246,7 +246,7 @@ HEAVY_PAIRS = {
 
 
 @pytest.mark.parametrize("texts", HEAVY_PAIRS.values(), ids=HEAVY_PAIRS)
-@pytest.mark.parametrize("compiled", [0, 1, 2])
+@pytest.mark.parametrize("compiled", [0, 1, pytest.param(2, marks=pytest.mark.slow)])
 def test_heavy_filters_are_tied_as_in_a_fresh_compilation(
     texts: tuple[str, str], compiled: int
 ) -> None:

@@ -33,7 +33,7 @@ from tidings.spark.pipeline.stoppable_pipeline import StoppablePipeline
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("forked")]
 
 FILE = """
 name = "flights"

@@ -18,7 +18,9 @@ from tests.waiting import eventually
 
 from tidings.studies.host.ports import is_listening
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.usefixtures("forked"),
+]  # fmt: skip
 
 Make = Callable[..., Chain]
 KINDS, PLACES = ("ale", "beer", "cider", "stout"), ("Bonn", "Cork", "Delft", "Graz", "Rome", None)

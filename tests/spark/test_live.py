@@ -27,6 +27,8 @@ from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
 from tidings.spark.tagging.worker import view_of
 from tidings.store import ChangeLog, LogError
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 
 @pytest.fixture
 def log(tmp_path: Path) -> ChangeLog:

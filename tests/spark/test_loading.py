@@ -83,7 +83,7 @@ def test_a_snapshot_is_the_one_that_is_built_in_this_process(
 ) -> None:
     monkeypatch.setattr(loading, "ROWS", 50)  # several files, several blocks
     rng = random.Random(f"{seed} load {run}")
-    texts, of = random_texts(rng, 250)
+    texts, of = random_texts(rng, 160)
     ids = [f"s{at}" for at in range(len(texts))]
     rng.shuffle(ids)
     rows = list(zip(ids, texts, strict=True))

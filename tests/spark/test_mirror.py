@@ -23,6 +23,8 @@ from tidings.spark.channel.mirror import Mirror, Unknown
 from tidings.spark.channel.owner import ChannelOwner, Stopped, read_waiting
 from tidings.spark.tagging.worker import view_of
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 ROWS = [{"x": x, "place": place} for x in range(0, 60, 7) for place in ("Oslo", "Rome", None)]
 BATCH = pa.RecordBatch.from_pylist(
     ROWS, schema=pa.schema([("x", pa.int64()), ("place", pa.string())])

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.repeats import rounds
 
 import tidings
 from tidings.store import (
@@ -76,7 +77,7 @@ def test_like_a_model(tmp_path: Path, seed: int, no_sync: None, segment_bytes: i
     model, kept, forgotten = Model(), 0, 0
     writer = ChangeLog(tmp_path, segment_bytes=segment_bytes)
     reader = ChangeLog(tmp_path)
-    for _ in range(300):
+    for _ in rounds(120, 300):
         step = rng.random()
         state = model.states[-1]
         id_ = rng.choice(IDS)

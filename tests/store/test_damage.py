@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.repeats import rounds
 
 from tidings.model import TidingsError
 from tidings.store import Change, ChangeLog, LogError
@@ -257,7 +258,7 @@ def test_any_sectors_of_a_group_and_any_end_of_the_file(
         told = mark(log.path).read_bytes() if acknowledged else told
         there = range(good // SECTOR, (len(data) - 1) // SECTOR + 1)
         assert len(there) >= 4
-        for _ in range(100):
+        for _ in rounds(40, 100):
             lost = {number for number in there if rng.random() < 0.4}
             size = rng.choice([len(data), rng.randrange(good, len(data))])
             if size == len(data) and not lost:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.damage import flip_bit
+from tests.repeats import rounds
 from tests.store.cuts import Cut, cut_at
 
 from tidings.store import ChangeLog, LogError
@@ -224,7 +225,7 @@ def test_interrupted_at_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_nothing_is_given_twice_whatever_was_damaged(tmp_path: Path, seed: int) -> None:
     rng = random.Random(f"{seed} repairs")
-    for turn in range(60):
+    for turn in rounds(25, 60):
         log = ChangeLog(tmp_path / f"{turn}", segment_bytes=rng.choice([1, 300, 1 << 20]))
         filters: dict[str, set[int]] = {}
         groups = rng.randrange(1, 20)

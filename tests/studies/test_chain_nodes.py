@@ -7,16 +7,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.waiting import eventually
 
 from tidings.studies.chain import ChainNodes
 from tidings.studies.host.ports import is_listening
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 SCRIPT = """
 import sys, time
 from pathlib import Path
-from tidings.studies.chain import Nodes
-nodes = Nodes(Path(sys.argv[1]), {"a": "integer"}, {"edge": "root"})
+from tidings.studies.chain import ChainNodes
+nodes = ChainNodes(Path(sys.argv[1]), {"a": "integer"}, {"edge": "root"})
 nodes.start()
 print(*(one.rpartition(":")[2] for one in nodes.addresses.values()), flush=True)
 time.sleep(600)
@@ -28,6 +31,7 @@ def test_nodes_end_when_their_starter_is_killed(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE) as starter:
         assert starter.stdout is not None
         ports = [int(one) for one in starter.stdout.readline().split()]
+        assert len(ports) == 2
         eventually(lambda: all(map(is_listening, ports)))
         starter.kill()
     eventually(lambda: not any(map(is_listening, ports)))

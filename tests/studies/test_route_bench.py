@@ -28,6 +28,8 @@ from tidings.studies.network.route_bench import Case, bench_route, run_system
 from tidings.studies.network.route_flow import Missing, Receiver, System, pump, send_paced
 from tidings.studies.network.route_lookup import Lookup, deep_size, flatness, look_up
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 SIZE, COUNT = 50, 40
 
 

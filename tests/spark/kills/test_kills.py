@@ -16,6 +16,7 @@ from tests.spark.kills.victims import SOURCE
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)  # half a minute; much longer where other programs want the machine
 def test_one_kill(tmp_path: Path, seed: int) -> None:
     """One that the stream survives, or one after which a new driver starts."""

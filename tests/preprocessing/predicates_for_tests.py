@@ -7,6 +7,7 @@ from pathlib import Path
 CODE = '''
 import os
 import signal
+import time
 
 
 def urgent(text, least):
@@ -31,8 +32,7 @@ def counts(n):
 def hangs(text):
     if "hang" in text:
         open(__file__ + ".hangs", "w").close()  # for those who wait until it does
-        while True:
-            pass
+        time.sleep(600)
     return len(text) > 3
 
 

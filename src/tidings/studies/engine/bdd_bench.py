@@ -36,6 +36,7 @@ from tidings.studies.workloads.wide_filters import (
     draw_event,
     draw_narrow,
     draw_stock,
+    draw_stock_event,
     draw_weakened,
 )
 
@@ -70,7 +71,7 @@ def bench_diagrams(
     coverings = []
     for name, texts, draw in (
         ("clauses", [draw_clauses(rng) for _ in range(filters)], draw_event),
-        ("stock", [draw_stock(rng) for _ in range(filters)], draw_event),
+        ("stock", [draw_stock(rng) for _ in range(filters)], draw_stock_event),
         ("weakened", _drawn_weakened(rng, filters), draw_common_event),
     ):
         note(f"{name}: coverings")

@@ -44,6 +44,13 @@ def draw_event(rng: random.Random) -> Event:
             "day": rng.randint(1, DAYS)}  # fmt: skip
 
 
+def draw_stock_event(rng: random.Random) -> Event:
+    """An event in which all symbols are equally frequent, and late days more frequent than early
+    ones, so that nearly every stock filter matches some event."""
+    day = max(rng.randint(1, DAYS) for _ in range(3))
+    return {"symbol": f"S{rng.randint(1, SYMBOLS)}", "price": rng.randint(1, 200), "day": day}
+
+
 def draw_weakened(rng: random.Random) -> list[str]:
     """A filter of 8 clauses and one more, and two that cover it: in one, a clause is a resolvent of
     two of its clauses; in the other, the last clause is left out."""

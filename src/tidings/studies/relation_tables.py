@@ -53,6 +53,7 @@ def _times(report: RelationsReport) -> Table:
         ("served messages: Matcher.match", report.match_micros),
         ("served messages: propose, the fast path", report.propose_micros),
         ("all messages: Matcher.match", report.match_all_micros),
+        ("all messages: propose, with plans only from before", report.first_micros),
         ("all messages: exact search, nothing decided", report.search_all_micros),
         ("all messages: exact search, without what is decided", report.search_micros),
         ("all messages: propose and complete", report.both_micros),

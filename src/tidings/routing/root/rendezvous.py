@@ -214,6 +214,10 @@ class Rendezvous(Downstream):
         elif isinstance(message, m.Register):
             self.hear(sender)
             self.following.register(message)
+        elif isinstance(message, m.Suggest):
+            self.hear(sender)
+            if self.charges.may_ask(sender):
+                self.placing.take_suggestion(sender, message)
         elif isinstance(message, m.Seek):
             self.hear(sender)
             self.following.seek(sender, message)

@@ -133,6 +133,15 @@ class Senseless:
     def follow(self) -> m.Message:
         return m.Follow(self.number(), self.number(), self.age(), self.number(), self.number())
 
+    def suggest(self) -> m.Message:
+        chance = self.chance
+        filters = tuple(
+            m.Suggestion(chance.choice(FILTERS), chance.randbytes(chance.choice((16, 16, 3))),
+                         self.nodes()[:50], self.nodes()[:50])
+            for _ in range(chance.randrange(4))
+        )  # fmt: skip
+        return m.Suggest(self.number(), self.age(), self.number(), filters, self.nodes()[:50])
+
     def register(self) -> m.Message:
         status = [self.number() for _ in range(self.chance.randrange(5))]
         return m.Register(f"tidings://{self.text()}:1", self.text(), *status)
@@ -176,6 +185,7 @@ _UP: list[Callable[[Senseless], m.Message]] = [
     Senseless.open, Senseless.close, Senseless.pulse,
     Senseless.present, Senseless.locate, Senseless.identify, Senseless.advise,
     Senseless.resume, Senseless.confirm, Senseless.register,
+    Senseless.suggest,
 ]  # fmt: skip
 
 

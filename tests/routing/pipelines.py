@@ -47,6 +47,7 @@ class Pipeline:
         self.stopped = ""  # the life of the channel is another
         self.tagged: dict[bytes, int] = {}  # the versions at which rows were first tagged
         self.retagged = self.repeated = 0
+        self.suggested = self.outdated = 0
         self._request = 0
         self._follower: Follower | None = None
         self._hander = Hander()
@@ -71,7 +72,27 @@ class Pipeline:
         done = not self.waiting and self._next == len(self.outbox) and not len(self._hander)
         return bool(self.stopped) or (done and self._follower is None)
 
+    def suggest(self, sets: Sequence[frozenset[int]]) -> Sent:
+        """What a preprocessor does: find the places of sets among the nodes of its version, and
+        among each other."""
+        filters, mirror = [], dict(self.mirror)
+        for at, points in enumerate(sets):
+            over = {node: one for node, one in mirror.items() if one > points}
+            under = {node: one for node, one in mirror.items() if one < points}
+            above = [n for n, one in over.items() if not any(x < one for x in over.values())]
+            below = [n for n, one in under.items() if not any(x > one for x in under.values())]
+            what = bytes(sorted(points))
+            filters.append(m.Suggestion(what, bytes(16), tuple(above), tuple(below)))
+            mirror[m.WITHIN + at] = points
+        self._request += 1000
+        question = m.Suggest(self._request, self.life, self.version, tuple(filters))
+        return [(self.root, question)] if self.life else []
+
     def receive(self, message: m.Message, now: float) -> Sent:
+        if isinstance(message, m.Suggested):
+            self.suggested += sum(map(bool, message.nodes))
+            self.outdated += "too old" in message.refusal
+            return []
         if self._follower is not None and self._follower.receive(message):
             self._asked = now
             changed = self._follower.changed

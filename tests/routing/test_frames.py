@@ -169,8 +169,8 @@ def test_switches() -> None:
     with pytest.raises(FrameError, match="a switch to another channel, expected frames"):
         frames.split(data)
     old = first[:5] + b"\x07" + first[6:]
-    with pytest.raises(FrameError, match="version 7 of the protocol, expected version 10; use the"):
+    with pytest.raises(FrameError, match="version 7 of the protocol, expected version 11; use the"):
         frames.scan(old, 0)
     wrong = struct.pack("<IBB", 8, frames.SWITCH, frames.VERSION) + bytes(6)
-    with pytest.raises(FrameError, match="kind 3 and version 10, expected kinds 1 to 3"):
+    with pytest.raises(FrameError, match="kind 3 and version 11, expected kinds 1 to 3"):
         frames.scan(wrong, 0)

@@ -37,6 +37,13 @@ def work(world: World, steps: int, *, crashes: float = 0.0, disks: float = 0.0) 
         what = world.chance.random()
         if what < 0.3:
             pipe(world, f"out{world.chance.randrange(2)}")
+        elif 0.5 < what < 0.7 and world.pipelines:
+            one = world.chance.choice([*world.pipelines.values()])
+            sets = [
+                frozenset(world.chance.sample(range(POINTS), world.chance.randrange(1, 5)))
+                for _ in range(world.chance.randrange(1, 4))
+            ]
+            world.send(one.name, one.suggest([*dict.fromkeys(sets)]))
         elif what < 0.3 + crashes and world.pipelines:
             one = world.chance.choice([*world.pipelines.values()])
             world.send(one.name, one.crash(world.now))
@@ -106,6 +113,7 @@ def check_told(world: World) -> None:
 
 
 def test_a_quiet_network(seed: int) -> None:
+    suggested = 0
     for round_ in rounds(3, 8):
         chance = random.Random(f"{seed} {round_} quiet pipes")
         world = World(chance, chance.randrange(0, 6))
@@ -113,6 +121,8 @@ def test_a_quiet_network(seed: int) -> None:
         settle(world)
         check(world)
         assert all(not one.stopped for one in world.pipelines.values())
+        suggested += sum(one.suggested for one in world.pipelines.values())
+    assert suggested
 
 
 @pytest.mark.parametrize("crashes", [0.0, 0.06])

@@ -53,6 +53,7 @@ class Sets:
         self.numbers = {points: node for node, points in disk.nodes.items()}
         self.next = disk.history.base + 1
         self.aside: set[int] = set()
+        self.suggested = 0
 
     def place(self, interest: bytes) -> Placed:
         points = frozenset(interest)
@@ -63,6 +64,22 @@ class Sets:
             node, self.next = self.next, self.next + 1
             self.numbers[points] = node
         return placed(node, self.numbers)
+
+    def place_at(
+        self, interest: bytes, key: bytes, above: Sequence[int], below: Sequence[int],
+        newer: Sequence[int],
+    ) -> Placed:  # fmt: skip
+        """What is suggested must be true, and leave out only newer nodes."""
+        points, sets = frozenset(interest), {node: p for p, node in self.numbers.items()}
+        if points not in self.numbers:
+            over = {n for n, p in sets.items() if p > points} - {*newer}
+            under = {n for n, p in sets.items() if p < points} - {*newer}
+            assert all(sets[node] > points for node in above)
+            assert all(sets[node] < points for node in below)
+            assert all(any(sets[one] <= sets[node] for one in above) for node in over)
+            assert all(any(sets[one] >= sets[node] for one in below) for node in under)
+            self.suggested += 1
+        return self.place(interest)
 
     def tag(self, content: bytes) -> list[int]:
         if len(content) != 1:

@@ -257,7 +257,9 @@ class RootNode(Server):
         self._awaiting = left
 
     def take_question(self, link: Lane, message: m.Message) -> None:
-        if isinstance(message, m.Ask):
+        if isinstance(message, m.Ask) and not (
+            message.node and self.machine.placing.knows(message)
+        ):
             self._preparing.put(link, message)
         elif isinstance(message, m.Advise):
             self._advise(link, message)

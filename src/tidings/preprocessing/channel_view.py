@@ -14,6 +14,7 @@ the previous version.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -77,6 +78,7 @@ class ChannelView:
         self.decisions = self._kind.decisions
         """The results of predicates; a notification that needs others is not tagged."""
         self._calls = CallIndex(self.decisions)
+        self._putting = threading.Lock()
 
     @property
     def life(self) -> int:
@@ -113,6 +115,16 @@ class ChannelView:
     def put(self, told: m.Changed) -> None:
         """Apply an answer from the rendezvous point: all nodes, or the changes since this
         version."""
+        with self._putting:
+            self._put(told)
+
+    def copy_nodes(self) -> tuple[int, dict[int, str]]:
+        """The version, and the nodes with their filters. This waits for a `put` in another
+        thread."""
+        with self._putting:
+            return self.version, dict(self._nodes)
+
+    def _put(self, told: m.Changed) -> None:
         if told.whole or self._live is None or told.life != self.life:
             self._nodes = {}
             self._replay(told.changes)

@@ -15,6 +15,8 @@ def answer_refused(message: m.Message, epoch: int, reason: str) -> m.Message | N
         return m.Described(epoch, message.request, refusal=reason)
     if isinstance(message, m.Follow):
         return m.Changed(epoch, message.request, refusal=reason)
+    if isinstance(message, m.Suggest):
+        return m.Suggested(epoch, message.request, refusal=reason)
     if isinstance(message, m.HandOver):
         return m.Taken(epoch, message.source, message.batch, message.part, reason)
     if isinstance(message, m.Present):

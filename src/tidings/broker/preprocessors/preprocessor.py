@@ -15,6 +15,8 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from tidings.broker.admission.listen import Door
 from tidings.broker.admission.permissions import Permissions, Tokens
 from tidings.broker.admission.signing import KeyProblem, Signer
@@ -22,6 +24,7 @@ from tidings.broker.connections import Connections
 from tidings.broker.listening_server import ListeningServer
 from tidings.broker.predicates import PredicateHelpers
 from tidings.broker.preprocessors.granting import Granting
+from tidings.broker.preprocessors.proposing import Proposing
 from tidings.model import TidingsError
 from tidings.network import Agent, Link, Refusal
 from tidings.preprocessing import PredicateCall
@@ -67,6 +70,8 @@ class PreprocessorNode:
         self._helpers: PredicateHelpers | None = None
         self._asking: set[asyncio.Future[None]] = set()
         self._off: set[str] = set()  # predicates that fail here
+        self._proposing = Proposing(agent)
+        agent.take_suggested = self._proposing.receive
         self._began = time.monotonic()
         self.tagged = 0
         """How many notifications were tagged so far."""
@@ -95,6 +100,7 @@ class PreprocessorNode:
         await self._listening.stop("the preprocessor stops")
         for asking in self._asking:
             asking.cancel()
+        await self._proposing.stop()
         if self._helpers is not None:
             await self._helpers.stop()
 
@@ -148,6 +154,8 @@ class PreprocessorNode:
             elif isinstance(message, m.Propose):
                 if message.signs and self._granting is not None:
                     self._listening.spawn(self._granting.answer(link, found, message))
+                elif message.makes and "subscribe" in found.may:
+                    self._listening.spawn(self._make(link, message))
                 else:
                     link.send(self._place(message))
             elif isinstance(message, m.Locate):
@@ -236,6 +244,15 @@ class PreprocessorNode:
             return m.Preprocessed(message.request, refusal="an unexpected problem; see the log")
         self.tagged += len(tags)
         return m.Preprocessed(message.request, tags)
+
+    async def _make(self, link: Link, message: m.Propose) -> None:
+        """Answer with the node of a filter, which the rendezvous point makes if there is none."""
+        answer = self._place(message)
+        if not answer.node and not answer.refusal and message.dialect == "sql":
+            with contextlib.suppress(TidingsError):  # the rendezvous point reports the problem
+                node = await self._proposing.make(message.interest.decode())
+                answer = msgspec.structs.replace(answer, node=node)
+        link.send(answer)
 
     def _place(self, message: m.Propose) -> m.Proposed:
         view = self._agent.view

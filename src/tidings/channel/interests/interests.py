@@ -15,11 +15,13 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from tidings.channel.interests.compilation import Compilation
 from tidings.channel.interests.compiled import Compiled, Setting
+from tidings.channel.interests.kinds import PLAIN, kind_of
 from tidings.channel.interests.node_loading import load_nodes, log_aside
 from tidings.channel.interests.reading import Filters
 from tidings.channel.interests.tagging import Tagging
@@ -32,6 +34,14 @@ from tidings.routing.root import Fair, Placed, Places, TaggedMany
 
 DEFAULTS = Limits()
 Owners = Callable[[int], Sequence[str]]
+
+
+class FoundPlace(NamedTuple):
+    """The identity of a filter, the lowest nodes that cover it, and the highest that it covers."""
+
+    key: bytes
+    above: tuple[int, ...]
+    below: tuple[int, ...]
 
 
 class ArrayInterests:
@@ -105,6 +115,37 @@ class ArrayInterests:
         placed = self._nodes.add(number, self._filters.text(interest), filter_)
         self._count_long(number, size)
         return _annotate(placed, filter_)
+
+    def place_at(
+        self, interest: bytes, key: bytes, above: Sequence[int], below: Sequence[int],
+        newer: Sequence[int],
+    ) -> Placed:  # fmt: skip
+        """Like `place`, for an interest with this identity, whose place among all nodes but the
+        `newer` ones is known. It need not even be read, unless there are newer nodes."""
+        if self._by_text or self._setting.kind.definition.kind != "content":
+            raise TidingsError("found a channel without filters, expected one with filters alone")
+        known = self._nodes.numbers_of(key)
+        if known:
+            return self.make_placed(min(known))
+        text = self._filters.text(interest)
+        filter_ = self._filters.read(interest) if newer else None
+        if filter_ is not None and filter_.key != key:
+            raise TidingsError("found another identity than that of the filter")
+        return self._nodes.add_between(self.take_number(), text, key, above, below, newer, filter_)
+
+    # -- for preprocessors ---------------------------------------------------------------------
+
+    def follow(self, number: int, interest: bytes) -> None:
+        """Add a node that the rendezvous point made; raises TidingsError if it can't be read."""
+        self._nodes.add(number, self._filters.text(interest), self._filters.read(interest))
+
+    def find_place(self, interest: bytes) -> FoundPlace | None:
+        """The place of a filter that has no node; None if the rendezvous point must place it,
+        because the filter is not plain, or needs a note."""
+        filter_ = self._filters.read(interest)
+        if filter_.note or filter_.never or kind_of(filter_.form) != PLAIN:
+            return None
+        return FoundPlace(filter_.key, *self._nodes.find_place(filter_))
 
     def prepare(self, interests: Sequence[bytes]) -> list[float]:
         """Read filters that will be placed soon, and find their compiled neighbours; return the

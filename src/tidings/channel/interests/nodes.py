@@ -10,6 +10,7 @@ This module takes filters as objects; reading.py creates them from texts.
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -24,6 +25,7 @@ from tidings.channel.interests.compile_nodes import Plan, PlannedEdges
 from tidings.channel.interests.compiled import Compiled, Setting
 from tidings.channel.interests.computing import Computing
 from tidings.channel.interests.graph.node_graph import NodeGraph
+from tidings.channel.interests.graph.reach import Reach
 from tidings.channel.interests.kinds import COMPUTING, NEVER, WIDE, kind_of
 from tidings.channel.interests.neighbours import PARSING, HullFilters, Search
 from tidings.channel.interests.recent import Recent
@@ -37,7 +39,11 @@ Array = npt.NDArray[Any]
 REMEMBERED = 1 << 12  # the most parsed filters that are kept, because they are often needed again
 MOST_PREPARED = 10_000  # the most filters that are prepared, but not placed
 LEAST = 2_000  # the fewest changes after which nodes are compiled again
+MOST_UNREAD = 200  # filters that were added unread; reading all of them takes some 40 ms
 SHARE = 32  # with many nodes, one in this many must have changed
+
+
+_log = logging.getLogger(__name__)
 
 
 class Prepared(NamedTuple):
@@ -79,6 +85,8 @@ class Nodes:
     def _filter_at(self, place: int) -> Filter:
         number = int(self.graph.numbers[place])
         for recent in self._recent:
+            if number in recent.unread:
+                self._read(recent, number)
             found = recent.filters.get(number)
             if found is not None:
                 return found
@@ -101,7 +109,7 @@ class Nodes:
         place = self.graph.need(number)
         for recent in self._recent:
             if number in recent:
-                return recent.filters[number].key
+                return recent.key(number)
         assert self.compiled is not None
         return self.compiled.key(place)
 
@@ -167,6 +175,74 @@ class Nodes:
             raise
         return self._as_placed(number, *found)
 
+    def add_between(
+        self, number: int, text: str, key: bytes, above: Sequence[int], below: Sequence[int],
+        newer: Sequence[int], filter_: Filter | None,
+    ) -> Placed:  # fmt: skip
+        """Add a node of a plain filter below and above known nodes, after a comparison with newer
+        ones. Without newer ones, no `filter_` is needed: it is read when somebody needs it."""
+        graph, recent = self.graph, self._recent[-1]
+        if filter_ is None:
+            over, under = Reach(graph, is_up=True), Reach(graph, is_up=False)
+            for reach, some in ((over, above), (under, below)):
+                if len(some):
+                    reach.add(np.array([graph.need(one) for one in some]))
+            recent.add_unread(number, text, key)
+        else:
+            over, under = self._compare_newer(filter_, above, below, newer)
+            recent.add(number, text, filter_, None)
+        try:
+            if filter_ is not None:
+                self._keep_apart(number, filter_)
+            found = graph.insert(number, over, under)
+        except BaseException:  # a filter that is not in the graph must not match
+            recent.remove(number)
+            self._forget_apart(number)
+            raise
+        if len(recent.unread) > MOST_UNREAD:
+            self._read(recent, next(iter(recent.unread)))
+        return self._as_placed(number, *found)
+
+    def _compare_newer(
+        self, filter_: Filter, above: Sequence[int], below: Sequence[int], newer: Sequence[int]
+    ) -> tuple[Reach, Reach]:
+        graph, found = self.graph, list[Reach]()
+        places = [place for one in newer if (place := graph.place(one)) is not None]
+        for is_up, some in ((True, above), (False, below)):
+            search = Search(graph, filter_.form, self._filter_at, is_up=is_up)
+            if len(some):
+                search.add(np.array([graph.need(one) for one in some]))
+            search.compare(places)
+            found.append(search.reach)
+        return found[0], found[1]
+
+    def find_place(self, filter_: Filter) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The lowest nodes that cover a filter, and the highest nodes that it covers. Nothing
+        changes."""
+        over, under = self._search(filter_, self._ask(filter_), None)
+        found = self._as_placed(0, *self.graph.find_between(over.reach, under.reach))
+        return found.parents, found.children
+
+    # -- filters that were not read yet --------------------------------------------------------
+
+    def _read(self, recent: Recent, number: int) -> None:
+        """Read a filter that was added unread. If it can't be read, it matches nothing."""
+        try:
+            filter_ = self._setting.parse(recent.texts[number])
+            recent.read(number, filter_)
+            self._keep_apart(number, filter_)
+        except TidingsError as problem:
+            recent.give_up(number)
+            self.set_aside(number)
+            _log.error("the filter of node %d, which a preprocessor placed, matches nothing: %s",
+                       number, problem)  # fmt: skip
+
+    def read_all(self) -> None:
+        """Read all filters that were added unread."""
+        for recent in self._recent:
+            for number in [*recent.unread]:
+                self._read(recent, number)
+
     def _ask(self, filter_: Filter) -> Question:
         return ask(filter_.form, self._setting.attributes)
 
@@ -196,6 +272,7 @@ class Nodes:
     def _search(
         self, filter_: Filter, question: Question | None, ready: tuple[Found, Found] | None
     ) -> tuple[Search, Search]:
+        self.read_all()
         form, graph = filter_.form, self.graph
         over = Search(graph, form, self._filter_at, is_up=True)
         under = Search(graph, form, self._filter_at, is_up=False)
@@ -244,6 +321,7 @@ class Nodes:
     def matchers(self) -> Iterator[tuple[Matcher, bool]]:
         """The matchers of plain and wide filters, and whether their ids are places. Otherwise the
         ids are the numbers of nodes that are not compiled."""
+        self.read_all()
         if self.compiled is not None:
             yield self.compiled.matcher, True
         for recent in self._recent:

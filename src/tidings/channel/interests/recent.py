@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tidings.channel.interests.kinds import PLAIN, RECENT_ENGINE, WIDE, kind_of
-from tidings.filters import Filter
+from tidings.filters import Filter, parse
 from tidings.matching import Matcher
 from tidings.matching.placing import Question, Sketches
 
@@ -22,6 +22,8 @@ class Recent:
     def __init__(self) -> None:
         self.filters: dict[int, Filter] = {}
         self.texts: dict[int, str] = {}
+        self.unread: dict[int, bytes] = {}
+        """Plain filters that are not read yet, and so never match: their identities."""
         self.matcher = Matcher(engine=RECENT_ENGINE)
         """The matcher of plain and wide filters; its ids are the numbers of nodes."""
         self._by_key: dict[bytes, list[int]] = {}
@@ -29,10 +31,38 @@ class Recent:
         self._owners: list[int] = []  # numbers of plain filters, in the order of their sketches
 
     def __len__(self) -> int:
-        return len(self.filters)
+        return len(self.texts)
 
     def __contains__(self, number: int) -> bool:
-        return number in self.filters
+        return number in self.texts
+
+    def key(self, number: int) -> bytes:
+        """The identity of a filter."""
+        found = self.unread.get(number)
+        return self.filters[number].key if found is None else found
+
+    def add_unread(self, number: int, text: str, key: bytes) -> None:
+        """Add a filter that is read later."""
+        self.texts[number], self.unread[number] = text, key
+        self._by_key.setdefault(key, []).append(number)
+
+    def read(self, number: int, filter_: Filter) -> None:
+        """Add what an unread filter says."""
+        text, key = self.texts[number], self.unread.pop(number)
+        self._forget_key(number, key)
+        self.add(number, text, filter_, None)
+
+    def give_up(self, number: int) -> None:
+        """Keep a filter that can't be read; it matches nothing."""
+        self.filters[number] = parse("FALSE")
+        self._forget_key(number, self.unread.pop(number))
+        self._by_key.setdefault(self.filters[number].key, []).append(number)
+
+    def _forget_key(self, number: int, key: bytes) -> None:
+        same = self._by_key[key]
+        same.remove(number)
+        if not same:
+            del self._by_key[key]
 
     def add(self, number: int, text: str, filter_: Filter, question: Question | None) -> None:
         """Add a filter; `question` is the question that was asked about it."""
@@ -47,14 +77,13 @@ class Recent:
         self._by_key.setdefault(filter_.key, []).append(number)
 
     def remove(self, number: int) -> None:
-        filter_ = self.filters[number]
+        self._forget_key(number, self.key(number))
+        del self.texts[number]
+        if self.unread.pop(number, None) is not None:
+            return
+        filter_ = self.filters.pop(number)
         if kind_of(filter_.form) <= WIDE:
             self.matcher.remove(number)
-        del self.filters[number], self.texts[number]
-        same = self._by_key[filter_.key]
-        same.remove(number)
-        if not same:
-            del self._by_key[filter_.key]
 
     def numbers_of(self, key: bytes) -> list[int]:
         """The numbers of the filters with an identity."""

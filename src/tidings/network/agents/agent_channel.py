@@ -71,6 +71,8 @@ class AgentChannel(Publishing):
             self._receive_directly, self._end_directly, self._spawn, enabled=direct,
         )  # fmt: skip
         self._moving: Moving | None = None
+        self.take_suggested: Callable[[m.Suggested | m.Changed], object] = lambda _: None
+        """Gets the answers to what a preprocessor suggests, and to its other questions."""
         link.add(self)
 
     # -- for applications ----------------------------------------------------------------------
@@ -271,8 +273,19 @@ class AgentChannel(Publishing):
             self._grants.use(number, grant, machine)
         subscription = Subscription(self, machine, timeout)
         self._subscriptions[number] = machine, subscription
-        self._hand_over(number, machine.start(self._now))
+        if self._tagging == "preprocessor" and dialect == "sql" and granted is None and not name:
+            self._spawn(self._start_placed(number, machine, interest))
+        else:
+            self._hand_over(number, machine.start(self._now))
         return subscription
+
+    async def _start_placed(self, number: int, machine: Subscriber, interest: str) -> None:
+        """Start a subscription. If there is a preprocessor, it finds the place of the filter, so
+        that the rendezvous point has less to do."""
+        found = await self._preprocessors.place(interest, "sql", makes=True)
+        if number in self._subscriptions:
+            machine.propose(0 if found is None else found.node)
+            self._hand_over(number, machine.start(self._now))
 
     async def drop_named(self, name: str, timeout: float | None = None) -> None:
         """Give up the name of a subscription of this agent, whatever its filter is; its
@@ -360,6 +373,10 @@ class AgentChannel(Publishing):
         """Handle a message from above."""
         if isinstance(message, m.Described | m.Changed):
             self._following.receive(message)
+            if isinstance(message, m.Changed):
+                self.take_suggested(message)
+        elif isinstance(message, m.Suggested):
+            self.take_suggested(message)
         elif isinstance(message, m.Found):
             self._spawn(self._preprocessors.receive(message))
         elif isinstance(message, m.Advised):

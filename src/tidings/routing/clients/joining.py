@@ -33,6 +33,7 @@ NO_NODE = "the rendezvous point no longer had the filter"
 
 
 class Phase(Enum):
+    NEW = "new"  # not started yet
     ASKING = "asking"
     JOINING = "joining"
     ON = "on"
@@ -67,9 +68,11 @@ class Joining:
         self._counted = not granted  # is it known where the numbers begin?
         self._lacking = float("inf")  # since when the life of the grant is not known above
         self._patience = patience
+        self.proposed = 0
+        """The node that a preprocessor has named for the interest; 0 for none."""
         self._was = 0  # the node that was refused, if the subscription may continue at another
         self._is_told = False  # was the application told of a break since the last resumption?
-        self.phase = Phase.STOPPED
+        self.phase = Phase.NEW
         self.refusal = ""
         self.note, self.never = "", False
         self.asked = float("-inf")
@@ -91,7 +94,7 @@ class Joining:
         self.asked = self._stream.now
         request = self._stream.questions.number()
         self._stream.sent.append(m.Ask(request, self._interest, dialect=self._dialect,
-                                       was=self._was))  # fmt: skip
+                                       was=self._was, node=self.proposed))  # fmt: skip
 
     def ask_anew(self) -> None:
         """Ask again, because the node no longer exists. If a revision replaced the node, the

@@ -42,6 +42,9 @@ UNGRANTED = (
 WENT_BACK = "the rendezvous point has lost notifications that it sent before"
 
 
+IDLE = (Phase.NEW, Phase.STOPPED, Phase.REFUSED)  # nothing is wanted
+
+
 class Subscriber:
     """The subscriber of one interest. Everything for the application goes to `inbox`."""
 
@@ -127,6 +130,10 @@ class Subscriber:
 
     # -- for the application -------------------------------------------------------------------
 
+    def propose(self, node: int) -> None:
+        """Name the node that a preprocessor has found for the interest; 0 for none."""
+        self._joining.proposed = node
+
     def start(self, now: float) -> list[Sent]:
         self.stream.now = now
         self._joining.ask()
@@ -185,7 +192,11 @@ class Subscriber:
             and self.stream.take_next(message)
         ):
             return []
-        if isinstance(message, m.Down) and self.phase not in (Phase.STOPPED, Phase.REFUSED):
+        if isinstance(message, m.Down) and self.phase not in (
+            Phase.NEW,
+            Phase.STOPPED,
+            Phase.REFUSED,
+        ):
             handler = self._HANDLERS.get(type(message))
             if isinstance(message, m.Lineage):
                 self._judge(message)
@@ -203,11 +214,11 @@ class Subscriber:
     def tick(self, now: float) -> list[Sent]:
         """Do the work that is due. Call this at least every `retry` seconds."""
         self.stream.now = now
-        if self.phase not in (Phase.STOPPED, Phase.REFUSED):
+        if self.phase not in IDLE:
             self._trace()
         if self.phase is Phase.ON:
             self._tick_on(now)
-        elif now - self._joining.asked > self.times.retry:
+        elif self.phase is not Phase.NEW and now - self._joining.asked > self.times.retry:
             self._joining.ask_again()
         self._end_long_interruption()
         self._handout.tick(now)

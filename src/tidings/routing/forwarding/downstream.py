@@ -358,7 +358,9 @@ class Downstream(ABC):
                 self.standing.note_serial(notification.serial)
                 self.cache.put(notification)
 
-    def _on_seek(self, sender: Name, message: m.Seek | m.Advise | m.Describe | m.Follow) -> None:
+    def _on_seek(
+        self, sender: Name, message: m.Seek | m.Advise | m.Describe | m.Follow | m.Suggest
+    ) -> None:
         if self.charges.may_ask(sender):
             number = self.questions.add(sender, message.request)
             if number is not None:
@@ -367,7 +369,9 @@ class Downstream(ABC):
     def _on_tagging(self, sender: Name, message: m.TAGGING) -> None:
         """Refuse a message that only a rendezvous point can answer. A question that routers may
         relay (`relayed`) is passed on instead."""
-        if isinstance(message, m.Describe | m.Follow) and message.relayed:
+        if isinstance(message, m.Suggest) or (
+            isinstance(message, m.Describe | m.Follow) and message.relayed
+        ):
             self._on_seek(sender, message)
             return
         reason = (
@@ -476,5 +480,6 @@ class Downstream(ABC):
         m.Ask: _on_question, m.Count: _on_question, m.Recover: _on_recover, m.Trace: _on_trace,
         m.Whose: _on_whose, m.Describe: _on_tagging, m.Follow: _on_tagging,
         m.HandOver: _on_tagging, m.Register: _on_tagging, m.Fault: _on_tagging, m.Seek: _on_seek,
+        m.Suggest: _on_tagging,
         m.Advise: _on_seek,
     }  # fmt: skip

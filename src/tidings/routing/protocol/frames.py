@@ -36,7 +36,7 @@ from tidings.model import TidingsError
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.marks import pack_marks
 
-VERSION = 10
+VERSION = 11
 NOTIFICATION, OTHER, SWITCH = 1, 2, 3
 LARGEST = 16 << 20
 """The largest frame that is accepted by default, in bytes."""

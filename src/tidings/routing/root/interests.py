@@ -89,6 +89,13 @@ class Interests(Protocol):
         """The node of an interest, created if there is none; raises TidingsError if it is
         refused."""
 
+    def place_at(
+        self, interest: bytes, key: bytes, above: Sequence[int], below: Sequence[int],
+        newer: Sequence[int],
+    ) -> Placed:  # fmt: skip
+        """Like `place`, for an interest with this identity whose place is known: between nodes that
+        cover it and nodes that it covers. Only the `newer` nodes must be compared with it."""
+
     def tag(self, content: bytes) -> Iterable[int]:
         """The lowest nodes that match a notification. Raises TidingsError if the notification is
         refused, and TooMuchWork if matching takes too long; then call `tag_fairly`."""

@@ -216,6 +216,10 @@ class Rendezvous(Downstream):
             self.following.register(message)
         elif isinstance(message, m.Fault):
             self.hear(sender)  # broker/root.py switches predicates off
+        elif isinstance(message, m.Suggest):
+            self.hear(sender)
+            if self.charges.may_ask(sender):
+                self.placing.take_suggestion(sender, message)
         elif isinstance(message, m.Seek):
             self.hear(sender)
             self.following.seek(sender, message)

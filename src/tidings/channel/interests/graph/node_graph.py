@@ -20,6 +20,7 @@ from tidings.channel.interests.graph.reach import Reach
 from tidings.matching.tallies import edge_kernels
 
 Array = npt.NDArray[Any]
+NEWEST = (1 << 63) - 1  # a number that is higher than those of all nodes
 
 
 class NodeGraph(PatchedEdges):
@@ -67,6 +68,18 @@ class NodeGraph(PatchedEdges):
         self._inner[place] = len(children) > 0
         self._touched += [changed, np.array([place])]
         return parents, children
+
+    def find_between(self, over: Reach, under: Reach) -> tuple[Array, Array]:
+        """The parents and children that a new node would get. Nothing changes."""
+        above, below = self._separate_equals(NEWEST, over, under)
+        parents = self._find_lowest(above, over.stamp)
+        if not len(below):
+            return parents, below
+        changed, is_child = np.empty(len(below), np.uint32), np.empty(len(below), np.uint8)
+        count, _ = edge_kernels.find_changed(
+            below, self._edges, over.marks, over.stamp, under.marks, under.stamp, changed, is_child
+        )
+        return parents, changed[:count][is_child[:count] != 0]
 
     def _find_lowest(self, above: Array, stamp: int) -> Array:
         """The places that cover no other of these places."""

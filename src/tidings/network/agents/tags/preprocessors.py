@@ -103,10 +103,13 @@ class Preprocessors:
             return [*answer.tags]
         return [b""] * len(contents)
 
-    async def place(self, interest: str, dialect: str, *, signs: bool = False) -> m.Proposed | None:
-        """The node of a filter, with a grant if `signs`; None if no preprocessor answers."""
+    async def place(
+        self, interest: str, dialect: str, *, signs: bool = False, makes: bool = False
+    ) -> m.Proposed | None:
+        """The node of a filter, with a grant if `signs`; None if no preprocessor answers. With
+        `makes`, a node is made if there is none."""
         answer = await self._ask(
-            lambda request: m.Propose(request, interest.encode(), dialect, signs)
+            lambda request: m.Propose(request, interest.encode(), dialect, signs, makes)
         )
         return answer if isinstance(answer, m.Proposed) else None
 

@@ -63,10 +63,14 @@ from tidings.routing.protocol.messages.fields import (
     MOST_PREPROCESSORS,
     MOST_RANGES,
     MOST_STEPS,
+    MOST_SUGGESTED,
     MOST_TAG,
+    MOST_TOGETHER,
     MOST_WANTED,
     NODE,
     SIGNATURE,
+    UNKNOWN,
+    WITHIN,
     Digest,
     Down,
     Edges,
@@ -135,6 +139,9 @@ from tidings.routing.protocol.messages.taggers import (
     Proposed,
     Register,
     Seek,
+    Suggest,
+    Suggested,
+    Suggestion,
     Taken,
 )
 from tidings.routing.protocol.messages.upward import (
@@ -163,12 +170,12 @@ LINK = (
 )  # fmt: skip
 UP = (Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Trace | Ask | Count | Recover
       | Publish | Whose | Resume | Confirm | Apply | Describe | Follow | HandOver | Register
-      | Fault | Seek | Advise)  # fmt: skip
+      | Fault | Seek | Advise | Suggest)  # fmt: skip
 DOWN = (Notification | Setup | Gone | Refuse | Beat | Graph | Which | Who | Lineage | Answer
         | Counted | Recovered | Settled | Skipped | Published | Described | Changed
         | Resumption | Confirmed | Offered
-        | Taken | Found | Advised)  # fmt: skip
-TAGGING = Describe | Follow | HandOver | Register | Fault
+        | Taken | Found | Advised | Suggested)  # fmt: skip
+TAGGING = Describe | Follow | HandOver | Register | Fault | Suggest
 """Messages of clients that tag. They need a right of their own, and only a rendezvous point
 answers them."""
 ANSWERS = (
@@ -183,6 +190,7 @@ ANSWERS = (
     | Changed
     | Found
     | Advised
+    | Suggested
 )
 """Answers to questions that routers pass on."""
 
@@ -191,8 +199,10 @@ __all__ = [
     "LONGEST_SUBJECT",
     "LONGEST_TICKET", "LONGEST_WITHIN", "MOST_CARRIED", "MOST_DEPTH", "MOST_DIRECT", "MOST_LINKS",
     "MOST_LIVES", "MOST_LOCATED", "MOST_MILLIS", "MOST_NAME", "MOST_PREPROCESSORS", "MOST_RANGES",
-    "MOST_REPORTED", "MOST_STEPS", "MOST_TAG", "MOST_WANTED", "NODE", "REPLACED", "SIGNATURE",
-    "TAGGING", "UP",
+    "MOST_REPORTED", "MOST_STEPS", "MOST_SUGGESTED", "MOST_TAG", "MOST_TOGETHER",
+    "MOST_WANTED", "NODE",
+    "REPLACED", "SIGNATURE", "TAGGING", "UNKNOWN", "UP",
+    "WITHIN",
     "Advise", "Advised", "Answer", "Apply", "Ask", "Beat", "Changed", "ChannelStatus", "Close",
     "Closed", "Confirm",
     "Confirmed", "Count", "Counted", "Credit", "Describe", "Described", "Digest", "Down", "Edges",
@@ -203,7 +213,8 @@ __all__ = [
     "Presented", "Propose", "Proposed",
     "Publish", "Published", "Pulse", "Range", "Recover", "Recovered", "Redraw", "Refuse",
     "Register", "Repeat", "Report", "Resubscribe", "Resume", "Resumption", "RouterLoad", "Seek",
-    "Settled", "Setup", "Skipped", "Slice", "Step", "Steps", "Subscribe", "Taken", "Trace",
+    "Settled", "Setup", "Skipped", "Slice", "Step", "Steps", "Subscribe", "Suggest",
+    "Suggested", "Suggestion", "Taken", "Trace",
     "Unsubscribe", "Up",
     "Wanted", "Watch", "Welcome", "Which", "Who", "Whose", "Within",
 ]  # fmt: skip

@@ -11,6 +11,10 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 MOST_NODES = 2_000_000  # in one message
 MOST_PREPROCESSED = 10_000  # notifications in one message
 MOST_PREPROCESSORS = 100
+MOST_SUGGESTED = 10_000  # nodes on either side of a suggested filter
+MOST_TOGETHER = 100  # suggested filters in one message
+WITHIN = 1 << 62  # the number of the first of them, for the others
+KEY = 16  # bytes of the identity of a filter
 MOST_LOCATED = 1_000  # nodes in one request for their places
 MOST_WANTED = 200_000  # nodes in a Wanted message; larger sets are sent in slices
 MOST_RANGES = 1024
@@ -23,6 +27,8 @@ Gaps = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_GAPS)]
 LONGEST_NAME = 255  # characters
 LONGEST_SUBJECT = 1024
 LONGEST_REASON = 300  # characters
+UNKNOWN = "found a node that is not known here"
+"""Why a suggested filter is refused, if a crash took back a node around it."""
 NODE = "node"
 """The dialect of an interest that is the number of a node, which somebody else obtained."""
 MOST_TAG = 8 * (2 + 65_535)  # bytes; a tag has at most as many nodes as a notification has marks

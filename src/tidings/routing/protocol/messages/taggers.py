@@ -15,6 +15,11 @@ preprocessors, link themselves to one, and ask it for tags and nodes:
     Seek ──> Found              the addresses of preprocessors
     Preprocess ──> Preprocessed, Propose ──> Proposed     between an agent and a preprocessor
 
+An agent that subscribes can let a preprocessor find the place of its filter in the graph. The root
+then compares the filter only with newer nodes:
+
+    Propose, with `makes` ──> Suggest ──> Suggested ──> Proposed ──> Ask, with the node
+
 A router can ask a preprocessor for the places of new nodes, instead of the node above it:
 
     Locate ──> Located          which nodes cover these nodes, and which do they cover?
@@ -27,12 +32,15 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from tidings.routing.protocol.messages.fields import (
+    KEY,
     LARGEST_GRANT,
     LONGEST_REASON,
     MOST_LOCATED,
     MOST_NODES,
     MOST_PREPROCESSED,
     MOST_PREPROCESSORS,
+    MOST_SUGGESTED,
+    MOST_TOGETHER,
     Down,
     Label,
     Message,
@@ -124,12 +132,35 @@ class Preprocess(Message, frozen=True, tag="preprocess"):
 
 
 class Propose(Message, frozen=True, tag="propose"):
-    """Which node belongs to an interest? With `signs`, a grant for the node is asked for too."""
+    """Which node belongs to an interest? With `signs`, a grant for the node is asked for too. With
+    `makes`, a node is made if there is none."""
 
     request: Number
     interest: bytes
     dialect: PartyName = "sql"
     signs: bool = False
+    makes: bool = False
+
+
+class Suggestion(NamedTuple):
+    """A filter in SQL with its identity, the lowest nodes that cover it, and the highest nodes that
+    it covers. A number from WITHIN on is the place of another filter in the same message."""
+
+    interest: bytes
+    key: Annotated[bytes, msgspec.Meta(max_length=KEY)]
+    above: Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_SUGGESTED)] = ()
+    below: Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_SUGGESTED)] = ()
+
+
+class Suggest(Message, frozen=True, tag="suggest"):
+    """A preprocessor has found the places of filters among the nodes of a version. `known` are
+    newer nodes that were compared too, because it suggested them itself."""
+
+    request: Number
+    life: Number
+    version: Number
+    filters: Annotated[tuple[Suggestion, ...], msgspec.Meta(max_length=MOST_TOGETHER)]
+    known: Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_SUGGESTED)] = ()
 
 
 class Locate(Up, frozen=True, tag="locate"):
@@ -189,6 +220,14 @@ class Found(Down, frozen=True, tag="found"):
 
     request: Number
     addresses: Annotated[tuple[PartyName, ...], msgspec.Meta(max_length=MOST_PREPROCESSORS)] = ()
+
+
+class Suggested(Down, frozen=True, tag="suggested"):
+    """The nodes of suggested filters, 0 for those that were not placed; and why."""
+
+    request: Number
+    nodes: Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_TOGETHER)] = ()
+    refusal: str = ""
 
 
 class Preprocessed(Message, frozen=True, tag="preprocessed"):

@@ -78,7 +78,8 @@ class Redraw(Up, frozen=True, tag="redraw"):
 class Ask(Message, frozen=True, tag="ask"):
     """Which node belongs to an interest? An interest is a text in a dialect, which routers do not
     read. The node to which the asker is linked sets the owner; the name of each router on the way
-    is put in front. `was` is the node that the asker had, if that node no longer exists."""
+    is put in front. `was` is the node that the asker had, if that node no longer exists. `node` is
+    the node that a preprocessor has named for the interest."""
 
     request: Number
     interest: bytes
@@ -86,6 +87,7 @@ class Ask(Message, frozen=True, tag="ask"):
     within: Within = ()
     dialect: PartyName = "sql"
     was: Number = 0
+    node: Number = 0
 
     @property
     def stored(self) -> bytes:

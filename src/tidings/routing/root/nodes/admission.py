@@ -60,6 +60,22 @@ class Admission(NodePart):
             context.send(sender, m.Answer(context.epoch, message.request, refusal=refusal))
         return not refusal
 
+    def admit_suggested(self, sender: Name, size: int) -> str:
+        """Why a filter that a preprocessor placed is not taken; empty if it is. Filters whose text
+        alone shows that they have few parts need not be read."""
+        context, limits = self._context, self._context.limits
+        payers = self._charges.payers(sender)
+        self._charges.charge(sender, size)
+        makes_many = len(self._nodes.makers) >= limits.all_new_nodes or any(
+            one.account.made >= one.most(limits.new_nodes, limits.all_new_nodes) for one in payers
+        )
+        if size > min(limits.filter_bytes, limits.filter_parts, LONG):
+            return "the filter is too long to be placed unread"
+        if len(self._graph) >= limits.all_nodes or makes_many:
+            context.beyond["suggestions"] += 1
+            return "there are too many new nodes"
+        return ""
+
     def _would_be_new(self, interest: bytes) -> bool:
         try:
             return self._interests.look_up(interest)[1] is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 
 import msgspec
 
@@ -19,6 +20,8 @@ from tidings.routing.root.nodes.territory import Territory
 from tidings.routing.root.revising import find_steps
 
 NEW_NODE = 100  # the cost of a new node, in entries of an answer
+MOST_NEWER = 200  # nodes that a suggested filter is compared with
+MOST_PLACED = 100_000  # suggested nodes that are remembered
 
 
 class Placing(NodePart):
@@ -39,6 +42,8 @@ class Placing(NodePart):
         self._admission = Admission(parts, set_aside.aside, nodes, territory)
         self.last_node = last_node
         """The number of the newest node."""
+        # suggested nodes, whose filters need no note; the oldest first
+        self._suggested: dict[int, None] = {}
 
     def answer(self, sender: Name, message: m.Ask) -> None:
         """Answer with the node of a filter, or with the reason why there is none."""
@@ -53,6 +58,10 @@ class Placing(NodePart):
                 self._context.send(sender, m.Answer(epoch, message.request, refusal=refusal))
                 return
             message = named
+        elif message.node and self.knows(message):
+            message = msgspec.structs.replace(message, dialect="sql")
+        else:
+            message = msgspec.structs.replace(message, node=0)
         if not self._admission.admit(sender, message):
             return
         refusal, placed = self._place(sender, message)
@@ -96,7 +105,10 @@ class Placing(NodePart):
         if self._queue.failed:
             return self._queue.failed, None
         try:
-            placed = self._interests.place(message.stored)
+            if message.node:  # its filter was compared with the text, and needs no note
+                placed = Placed(message.node, (), ())
+            else:
+                placed = self._interests.place(message.stored)
             is_new = placed.node not in self._graph
             if is_new:
                 self._make(sender, placed, message)
@@ -109,6 +121,75 @@ class Placing(NodePart):
         self._claims.measure(node, work_of(message.stored))
         self._claim(node, message.owner, is_new=is_new)
         return "", placed
+
+    # -- filters that a preprocessor has placed ------------------------------------------------
+
+    def knows(self, message: m.Ask) -> bool:
+        """Was the node that a question names suggested for exactly this text?"""
+        node = message.node
+        return (
+            node in self._suggested
+            and node in self._graph
+            and message.dialect == "sql"
+            and self._interests.text(node).encode() == message.interest
+        )
+
+    def take_suggestion(self, sender: Name, message: m.Suggest) -> None:
+        """Number a filter whose place a preprocessor has found, after a comparison with the nodes
+        that are newer; answer with the node, or with why it was not placed. Whoever subscribes then
+        becomes its owner.
+
+        The answer does not wait for the disk: the answer to that subscriber does, and it is the
+        promise. If the node is lost in a crash, suggestions that rely on it are refused."""
+        history, version = self._registry.history, message.version
+        newer: Sequence[int] | None = None
+        if message.life == history.life and history.changed_since(version):
+            newer = self._registry.begun_since(version, MOST_NEWER + len(message.known))
+        if newer is not None and message.known:
+            newer = sorted({*newer} - {*message.known})
+        nodes: list[int] = []
+        refusal = ""
+        if newer is None or len(newer) > MOST_NEWER:
+            refusal = f"version {version} is too old"
+        else:
+            for one in message.filters:
+                said, node = self._place_suggested(sender, one, newer, nodes)
+                refusal = refusal or said
+                nodes.append(node)
+        epoch = self._context.epoch
+        self._context.send(sender, m.Suggested(epoch, message.request, tuple(nodes), refusal))
+
+    def _place_suggested(
+        self, sender: Name, one: m.Suggestion, newer: Sequence[int], before: Sequence[int]
+    ) -> tuple[str, int]:
+        """`before` are the nodes of the filters before this one in the message."""
+        size = len(one.interest)
+        refusal = self._queue.failed or self._admission.admit_suggested(sender, size)
+        if refusal:
+            return refusal, 0
+        history = self._registry.history
+        above = sorted(history.stands_for(_resolve(one.above, before)))
+        below = sorted(history.lay_below(_resolve(one.below, before)))
+        if not all(map(self._graph.__contains__, (*above, *below))):
+            return m.UNKNOWN, 0
+        ask = m.Ask(0, one.interest)
+        try:
+            placed = self._interests.place_at(ask.stored, one.key, above, below, newer)
+            if placed.node not in self._graph:
+                self._make(sender, placed, ask)
+                self._suggested[placed.node] = None
+        except TidingsError as problem:
+            return str(problem), 0
+        except Exception:
+            return self._problems.report("place the filter"), 0
+        node = placed.node
+        self.last_node = max(self.last_node, node)
+        self._claims.measure(node, work_of(ask.stored))
+        if node not in self._subscriptions.wants:
+            self._nodes.stop_wanting(node)  # the agent has time to subscribe
+        if len(self._suggested) > MOST_PLACED:
+            del self._suggested[next(iter(self._suggested))]
+        return "", node
 
     def _claim(self, node: int, owner: str, *, is_new: bool) -> None:
         """Make the owner that asked for a node its only owner, or one of several."""
@@ -139,3 +220,11 @@ class Placing(NodePart):
         self._registry.add(node)
         self._nodes.add_maker(node, self._charges.payers(sender, message.owner))
         self._charges.charge(sender, NEW_NODE, message.owner)
+
+
+def _resolve(nodes: Sequence[int], before: Sequence[int]) -> list[int]:
+    """The numbers of nodes, of which some are places in a message; 0 for those not placed."""
+    return [
+        one if one < m.WITHIN else before[one - m.WITHIN] if one - m.WITHIN < len(before) else 0
+        for one in nodes
+    ]

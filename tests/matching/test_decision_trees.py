@@ -13,7 +13,7 @@ from tidings import parse
 from tidings.filters.canonical import All, Node, Test as SetTest
 from tidings.filters.canonical.set_tree import Any
 from tidings.filters.values import Key, key, sets
-from tidings.matching.diagrams.planning.conditions import BUDGET
+from tidings.matching.diagrams.planning.numbered_conditions import BUDGET
 from tidings.matching.diagrams.planning.ranking import GAP, Ranking, order_tests
 from tidings.matching.diagrams.reference.decision_tree import Decision, build_shared, build_tree
 from tidings.matching.diagrams.reference.frontier import Frontier

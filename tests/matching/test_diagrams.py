@@ -28,10 +28,15 @@ from tidings.filters.values import key
 from tidings.matching import Matcher
 from tidings.matching.diagrams import class_edges
 from tidings.matching.diagrams.diagram_kernels import LAST_STAMP
+from tidings.matching.diagrams.diagram_work import STAMP
 from tidings.matching.diagrams.diagrams import Diagrams, Draft
-from tidings.matching.diagrams.evaluation import STAMP
 from tidings.matching.diagrams.planning import plan as plan_module
-from tidings.matching.diagrams.planning.conditions import BUDGET, Reducer, count_nodes, share_nodes
+from tidings.matching.diagrams.planning.numbered_conditions import (
+    BUDGET,
+    Reducer,
+    count_nodes,
+    share_nodes,
+)
 from tidings.matching.diagrams.planning.numbered_tests import collect_tests
 from tidings.matching.diagrams.planning.plan import plan_filters
 from tidings.matching.diagrams.planning.ranking import Ranking

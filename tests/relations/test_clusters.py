@@ -15,7 +15,7 @@ from tidings.relations.clusters.centres import Centres
 from tidings.relations.clusters.cluster import PlaceClusters, TimeClusters
 from tidings.relations.clusters.curve import BITS, _cover, curve_place, ranges_around
 from tidings.relations.clusters.grouping import choose_centres, sweep
-from tidings.relations.loading import load_relations
+from tidings.relations.relation_files import load_relations
 from tidings.relations.semantic import DAY, place_distance
 
 

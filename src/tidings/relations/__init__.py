@@ -4,11 +4,11 @@
     terms, hop, ids ──clusters──> what was forwarded before with related terms, and where to
     event ──merit──> frames: at once where merit says so, then after the exact search
 
-    semantic/    places, times, tags and people: names to values, and how values are related
-    clusters/    what was forwarded before, to which hop, found by place, time, tag and person
-    merit/       merits of hops, the exact search, subscriptions with related=...
-    loading.py   loads the semantic store; the only module here that reads files
-    examples/    a file of each kind: countries and cities, holidays and seasons, tags, people
+    semantic/          places, times, tags and people: names to values, and how values are related
+    clusters/          what was forwarded before, to which hop, found by place, time, tag and person
+    merit/             merits of hops, the exact search, subscriptions with related=...
+    relation_files.py  loads the semantic store; the only module here that reads files
+    examples/          a file of each kind: countries and cities, holidays and seasons, tags, people
 
 Not joined yet: no router or root uses this room, and no frame on the wire has terms. A root would
 call `propose` before it tags a notification and send these frames, then `complete`, with its own
@@ -22,8 +22,8 @@ Users import from `tidings.relations`; docs/relations.md shows how. Start at mer
 """
 
 from tidings.relations.clusters import ClusterStore, Elements, ForwardedNode, Hit, StoreSettings
-from tidings.relations.loading import EXAMPLES, load_dictionary, load_relations
 from tidings.relations.merit import Frame, Limit, Proposal, Reading, RelatedMatch, Repository
+from tidings.relations.relation_files import EXAMPLES, load_dictionary, load_relations
 from tidings.relations.semantic import (
     Dictionary,
     Edge,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.matching.diagrams.diagram_arrays import END, NO_UNIT
-from tidings.matching.diagrams.evaluation import RESULTS, STAMP, WORD
+from tidings.matching.diagrams.diagram_work import RESULTS, STAMP, WORD
 from tidings.matching.diagrams.thing_kernels import (
     EVENTS,
     INFERRED,

@@ -26,9 +26,9 @@ from tidings.matching.diagrams.diagram_arrays import (
     compile_plan,
     link_classes,
 )
-from tidings.matching.diagrams.evaluation import COUNTED, Counts, Version
+from tidings.matching.diagrams.diagram_work import COUNTED, Counts, Version
 from tidings.matching.diagrams.node_classes import Classes, build_classes
-from tidings.matching.diagrams.planning.conditions import BUDGET
+from tidings.matching.diagrams.planning.numbered_conditions import BUDGET
 from tidings.matching.diagrams.planning.plan import Plan, plan_filters
 from tidings.matching.diagrams.planning.ranking import Rates
 from tidings.matching.diagrams.removal import remove_filters

@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 
 import msgspec
 
-from tidings.matching.diagrams.planning.conditions import (
+from tidings.matching.diagrams.planning.numbered_conditions import (
     Condition,
     Reducer,
     first_test,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.matching.diagrams.diagram_arrays import DiagramArrays
-from tidings.matching.diagrams.evaluation import RESULTS, STAMP, Counts, Work
+from tidings.matching.diagrams.diagram_work import RESULTS, STAMP, Counts, Work
 from tidings.matching.jit.compiling import kernel
 from tidings.matching.jit.pointer_table import views_of
 from tidings.matching.rank_space.event_coder import IntegerCodes

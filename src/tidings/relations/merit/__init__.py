@@ -1,24 +1,24 @@
 """Merit: where a message is sent at once, what is searched exactly, and who gets related messages.
 
-    event ──reading──> terms ──clusters──> nodes ──scoring──> hops
+    event ──event_terms──> terms ──clusters──> nodes ──scoring──> hops
       └──exact_table──> ids          terms ──related──> subscriptions with related=...
 
-    reading.py       the attributes of events that have a place, a time, tags, a person
+    event_terms.py   the attributes of events that have a place, a time, tags, a person
     scoring.py       merits of hops, limits, the best nodes
     exact_table.py   the exact search, which skips what is answered already
     related.py       subscriptions that want what is related, by weight
     postings.py, merit_kernels.py    what a term finds, as arrays; merits added up in compiled code
     plans.py         what to send at once for values that come again and again
-    frames.py        what is sent to one hop
+    hop_frames.py    what is sent to one hop
     repository.py    all together: propose, complete, work
 
 Users get `Repository` from `tidings.relations`. Start at repository.py.
 """
 
+from tidings.relations.merit.event_terms import Reading, TermReader
 from tidings.relations.merit.exact_table import ExactTable
-from tidings.relations.merit.frames import Frame
+from tidings.relations.merit.hop_frames import Frame
 from tidings.relations.merit.postings import Postings
-from tidings.relations.merit.reading import Reading, TermReader
 from tidings.relations.merit.related import RelatedInterests, RelatedMatch
 from tidings.relations.merit.repository import Proposal, Repository
 from tidings.relations.merit.scoring import Limit, best_nodes, choose_hops, score_hops

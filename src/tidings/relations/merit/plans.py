@@ -14,7 +14,7 @@ import msgspec
 
 from tidings.relations.clusters import ClusterStore, ForwardedNode
 from tidings.relations.merit.exact_table import Found, Group, Values
-from tidings.relations.merit.frames import Frame
+from tidings.relations.merit.hop_frames import Frame
 from tidings.relations.semantic import Term
 
 MOST = 65_536  # plans that are remembered

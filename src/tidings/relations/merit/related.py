@@ -23,7 +23,7 @@ from tidings.filters.language import Attribute, Call, Literal, term_value
 from tidings.filters.values import STRING, TIME, ValueSet, key
 from tidings.model import Event, FilterError, TidingsError
 from tidings.relations.clusters import Elements
-from tidings.relations.merit.reading import TermReader
+from tidings.relations.merit.event_terms import TermReader
 from tidings.relations.semantic import (
     DAY,
     Context,

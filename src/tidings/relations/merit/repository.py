@@ -22,11 +22,11 @@ import msgspec
 from tidings.filters import Attributes, Filter, parse
 from tidings.model import Event, TidingsError
 from tidings.relations.clusters import ClusterStore, ForwardedNode, Hit, StoreSettings
+from tidings.relations.merit.event_terms import Reading, TermReader, values_of
 from tidings.relations.merit.exact_table import ExactTable, Found, Group, Values
-from tidings.relations.merit.frames import Frame
+from tidings.relations.merit.hop_frames import Frame
 from tidings.relations.merit.plans import Plan, Plans
 from tidings.relations.merit.postings import Postings
-from tidings.relations.merit.reading import Reading, TermReader, values_of
 from tidings.relations.merit.related import RelatedInterests, RelatedMatch
 from tidings.relations.merit.scoring import Limit, best_nodes, choose_hops
 from tidings.relations.semantic import Dictionary, SemanticStore, Term, Weights, name_key

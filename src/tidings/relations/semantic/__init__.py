@@ -1,11 +1,11 @@
 """The semantic relation store: names become values, and values are related.
 
-    values.py          places, spans of time, tags and people; the distance of two places
+    term_values.py     places, spans of time, tags and people; the distance of two places
     tree.py            names under broader names; it can grow
     gazetteer.py       places with coordinates, in a tree
     calendar.py        years, months, days, holidays and seasons, in a tree
     thesaurus.py, words.py    tags by meaning; words of a text, by libraries
-    people.py          people, nicknames and links
+    acquaintances.py   people, nicknames and links
     dictionary.py      asks something outside about a name
     weights.py         how much each kind of hit counts, and what is near
     semantic_store.py  all of them together: terms, and what a term looks for
@@ -14,6 +14,7 @@ Nothing here knows what was forwarded. Users get these names from `tidings.relat
 loads the store from files. Start at semantic_store.py.
 """
 
+from tidings.relations.semantic.acquaintances import People
 from tidings.relations.semantic.calendar import (
     DAY,
     MONTHS,
@@ -25,11 +26,8 @@ from tidings.relations.semantic.calendar import (
 )
 from tidings.relations.semantic.dictionary import Dictionary, Entry, TableDictionary
 from tidings.relations.semantic.gazetteer import Gazetteer
-from tidings.relations.semantic.people import People
 from tidings.relations.semantic.semantic_store import EXACT, Edge, SemanticStore
-from tidings.relations.semantic.thesaurus import Thesaurus
-from tidings.relations.semantic.tree import Tree
-from tidings.relations.semantic.values import (
+from tidings.relations.semantic.term_values import (
     CONTEXTS,
     Context,
     Place,
@@ -40,6 +38,8 @@ from tidings.relations.semantic.values import (
     name_key,
     place_distance,
 )
+from tidings.relations.semantic.thesaurus import Thesaurus
+from tidings.relations.semantic.tree import Tree
 from tidings.relations.semantic.weights import Weights
 from tidings.relations.semantic.words import Words
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from tidings.model import AttributesError
-from tidings.relations.semantic.values import Recurring, Span, name_key
+from tidings.relations.semantic.term_values import Recurring, Span, name_key
 
 DAY = 86_400_000_000  # microseconds
 FIRST_YEAR, LAST_YEAR = 2, 9997

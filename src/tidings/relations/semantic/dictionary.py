@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from tidings.relations.semantic.values import Context, name_key
+from tidings.relations.semantic.term_values import Context, name_key
 
 
 class Entry(msgspec.Struct, frozen=True):

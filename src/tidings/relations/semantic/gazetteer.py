@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidings.model import AttributesError
+from tidings.relations.semantic.term_values import Place
 from tidings.relations.semantic.tree import Tree
-from tidings.relations.semantic.values import Place
 
 
 class Gazetteer:

@@ -14,12 +14,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tidings.model import AttributesError
+from tidings.relations.semantic.acquaintances import People
 from tidings.relations.semantic.calendar import DAY, Calendar, day_of, day_span, moment_span
 from tidings.relations.semantic.dictionary import Dictionary, Entry
 from tidings.relations.semantic.gazetteer import Gazetteer, check_coordinates
-from tidings.relations.semantic.people import People
-from tidings.relations.semantic.thesaurus import Thesaurus
-from tidings.relations.semantic.values import (
+from tidings.relations.semantic.term_values import (
     Context,
     Place,
     Recurring,
@@ -28,6 +27,7 @@ from tidings.relations.semantic.values import (
     Value,
     name_key,
 )
+from tidings.relations.semantic.thesaurus import Thesaurus
 from tidings.relations.semantic.weights import Weights
 
 

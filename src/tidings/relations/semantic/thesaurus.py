@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
+from tidings.relations.semantic.term_values import name_key
 from tidings.relations.semantic.tree import Tree
-from tidings.relations.semantic.values import name_key
 from tidings.relations.semantic.words import Words
 
 

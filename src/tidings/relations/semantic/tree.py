@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tidings.model import AttributesError
-from tidings.relations.semantic.values import name_key
+from tidings.relations.semantic.term_values import name_key
 
 
 class Tree:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from tidings.model import EnvironmentProblem
-from tidings.relations.semantic.values import name_key
+from tidings.relations.semantic.term_values import name_key
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 SHORTEST = 2  # letters of a word

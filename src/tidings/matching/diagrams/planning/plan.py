@@ -20,7 +20,7 @@ import msgspec
 
 from tidings.filters.canonical import All, Node, Test
 from tidings.filters.language import Expression
-from tidings.matching.diagrams.planning.conditions import (
+from tidings.matching.diagrams.planning.numbered_conditions import (
     BUDGET,
     Condition,
     Reducer,

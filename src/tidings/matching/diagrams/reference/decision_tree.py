@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tidings.filters.canonical import Node, Test
-from tidings.matching.diagrams.planning.conditions import BUDGET
+from tidings.matching.diagrams.planning.numbered_conditions import BUDGET
 from tidings.matching.diagrams.planning.ranking import Ranking, tests_of
 from tidings.matching.diagrams.reference.known_sets import (
     NOTHING_KNOWN,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tidings.model import AttributesError
-from tidings.relations.semantic.values import name_key
+from tidings.relations.semantic.term_values import name_key
 
 
 class People:

@@ -198,14 +198,14 @@ def measure_bodies(data: Any, columns: Any, magic: Any, places: Any) -> None:
                     break
         if told:
             content = columns[row, 5] - columns[row, 8] if shares else 1
-            size += FRONT + 2 + content + end - first
+            size += FRONT + 3 + content + end - first
         places[row + 1] = places[row] + size
 
 
 @kernel
 def write_bodies(data: Any, columns: Any, magic: Any, places: Any, out: Any) -> None:
-    """Write the bodies that `measure_bodies` measured. The metadata is an array of four elements:
-    the attributes or nil, the subject, the time, nil. Sets out uint8."""
+    """Write the bodies that `measure_bodies` measured. The metadata is an array of five elements:
+    the attributes or nil, the subject, the time, nil, nil. Sets out uint8."""
     for row in range(len(columns)):
         to = places[row]
         size = columns[row, 7] - columns[row, 6]
@@ -217,7 +217,7 @@ def write_bodies(data: Any, columns: Any, magic: Any, places: Any, out: Any) -> 
             for one in range(4):
                 out[to + one] = told >> 8 * one & 0xFF
             to += 4
-            out[to] = 0x94
+            out[to] = 0x95
             to += 1
             if columns[row, 9] == 1:
                 for at in range(columns[row, 8], columns[row, 5]):
@@ -230,7 +230,8 @@ def write_bodies(data: Any, columns: Any, magic: Any, places: Any, out: Any) -> 
                 out[to] = data[at]
                 to += 1
             out[to] = 0xC0
-            to += 1
+            out[to + 1] = 0xC0
+            to += 2
         for at in range(columns[row, 6], columns[row, 7]):
             out[to] = data[at]
             to += 1

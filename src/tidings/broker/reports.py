@@ -187,7 +187,7 @@ def status_of(node: Reporting, now: float) -> m.NodeStatus:
     published, told_in = past.published, past.told_in
     told_out, dropped = past.told_out, past.dropped
     waiting = below = 0
-    order: list[tuple[int, int, int, str, Name]] = []  # in which links are listed
+    order: list[tuple[int, int, int, str, Name]] = []  # sort keys of each link, and its name
     for name, link in node.links.items():
         if name == upstream:
             kind: m.Kind = "above"

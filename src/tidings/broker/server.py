@@ -179,7 +179,7 @@ class Server:
         """Why there is no room for a neighbour; empty if there is room."""
         most, known = self.limits.neighbours, self.machine.neighbours
         if len(known) >= most and name not in known:
-            # neighbours that return repeat everything, so those without a link can be dropped
+            # a neighbour that reconnects sends everything again, so those without a link can go
             for gone in [*known.keys() - self.links.keys()]:
                 self.machine.drop(gone)
             self.dispatch(self.machine.drain_outgoing())

@@ -3,8 +3,8 @@
     places of a view     parents, and children, which are found from the parents once per view
     members of a place   nodes whose filters are equal; the one with the higher number is above
 
-A filter that can never match is covered by all others. The rendezvous point gives its node no
-edges, so such nodes are left out here.
+A filter that can never match is covered by all others. The rendezvous point gives the node of
+such a filter no edges, so these nodes are left out here.
 
 Cost: for each view that is asked, a pass over all its nodes and edges (about 0.2 s per million);
 for each node, a step for each edge around it.

@@ -43,7 +43,7 @@ def run_router(
         end_with_stdin()
     if log:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    with pause_gc():  # hundreds of modules, which stay
+    with pause_gc():  # the import creates many objects, and none of them is garbage
         from tidings.broker import load_config, make_node
 
         loaded = load_config(config)

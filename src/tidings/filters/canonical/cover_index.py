@@ -171,7 +171,8 @@ class HullIndex(Generic[Item]):
         yield from dict.fromkeys(self._unions.may_cover(form))
         places, terms = self._access.places, self._access.terms
         wanted = dict.fromkeys(form.terms)
-        for name in _tested_everywhere(form):  # a computed term is decided by points of these
+        # where the form fixes the values of these attributes, it decides what is computed from them
+        for name in _tested_everywhere(form):
             wanted.update(self._computed.get(name, {}))
         # an empty part of a tree is also covered by forms that test other terms
         if form.boxes is None:

@@ -112,7 +112,7 @@ def manifest_bytes(path: Path, part: str = "") -> bytes:
 
 
 def describe_failure(path: Path, name: str, problem: OSError, missing: str) -> SnapshotError:
-    """The error for a file that can't be read; `missing` is the sentence if there is none."""
+    """The error for a file that can't be read; `missing` is the message if the file is missing."""
     if isinstance(problem, FileNotFoundError | NotADirectoryError):
         return SnapshotError(missing)
     return UnreadableSnapshot(f"snapshot '{path}': {name} can't be read: {problem.strerror}")

@@ -137,8 +137,8 @@ def read_object(
     data: Any, at: int, end: int, row: int, names: Any, name_places: Any, kinds: Any, tens: Any,
     numbers: Any, doubles: Any, texts: Any, valid: Any, wide: Any,
 ) -> Any:  # fmt: skip
-    """Read an object that begins at a place into a row; False if it is odd. wide uint8 [c] becomes
-    1 for a column with a text that is not ASCII."""
+    """Read the object that begins at the offset `at` into a row; return False if the object is
+    odd. wide uint8 [c] becomes 1 for a column with a text that is not ASCII."""
     at = skip_blanks(data, at, end)
     if at >= end or data[at] != 0x7B:
         return False

@@ -194,7 +194,7 @@ def _open(path: Path, first: int, identity: str) -> Bulk:
         need_whole(path)
         found = identity_of(path)
         if found != identity:
-            raise SnapshotError(f"'{path}' is another snapshot than the one that was adopted")
+            raise SnapshotError(f"'{path}' is not the snapshot that was adopted")
         return Bulk(path, first)
     except (UnreadableSnapshot, OSError) as problem:
         raise EnvironmentProblem(

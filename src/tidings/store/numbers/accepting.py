@@ -10,8 +10,8 @@ given. A driver that died before it stored the answer asks again, and gets the s
 log knows the last batch of every outbox. The attempt is part of the question: an outbox that was
 restored from a copy may commit a batch of the same number with other rows, which gets new numbers.
 
-Numbers only rise. An outbox that this log does not know, or whose last batch is another than the
-log says, states its own last numbers (`floor`), and its next numbers are higher. That is so for
+Numbers only rise. If this log does not know an outbox, or has another last batch for it, the outbox
+states its own last numbers (`floor`), and its next numbers are higher. That is so for
 outboxes of older releases, which numbered for themselves, and after a folder was restored.
 
 Cost: a write and a sync for each batch. A new file begins with all counters, and older files are

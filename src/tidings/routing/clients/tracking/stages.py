@@ -64,8 +64,8 @@ class Stages:
 
     def dismiss(self, marks: Iterable[Mark], serial: int) -> None:
         """Settle the marks of a notification where they were not due: a number that is new to a
-        meaning may be of an earlier serial. Otherwise it would be requested again and again, and
-        nothing else that is missing."""
+        meaning may be of an earlier serial. Otherwise such a number would be requested again and
+        again, and other missing numbers would not."""
         ranges = [Range(mark.node, mark.number, mark.number) for mark in marks]
         for one in self._past:
             if not one.has(serial):

@@ -20,8 +20,8 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.digests import mix_edges
 
 SELDOM = 4  # neighbours that want nothing get one beat in this many
-FEW = 32  # neighbours that want nothing and get their beats at once, besides a share of all
-SHARES = 64  # what this share is, unless the caller says otherwise
+FEW = 32  # neighbours that want nothing and get a due beat per call, plus a share of all
+SHARES = 64  # that share is one in this many neighbours, unless the caller says otherwise
 SLICE = 1000  # nodes whose edges are compared with one beat
 GRAPH = 5000  # nodes in one Graph message
 

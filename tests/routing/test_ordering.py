@@ -192,6 +192,36 @@ def test_one_that_comes_again_with_another_mark_is_not_lost() -> None:
     assert one.stream._tracker.is_complete()
 
 
+def test_an_answer_says_nothing_about_what_is_in_doubt() -> None:
+    """A link drops the third notification and says so. Then an answer brings the first one, and a
+    beat says that nothing is missing up to the second: the fourth must still wait."""
+    one = Subscriber("s", "r", b"x", Times(), ordered=True)
+    begin(one)
+    one.receive(m.Counted(1, 2, NODE, 0, 0, {}), 0)
+    low, lower = 20, 14
+    numbers = (low, 1), (low, 2), (lower, 1), (low, 3)
+    first, second, third, fourth = (
+        m.Notification(1, at, (m.Mark(*one, (NODE,)),), b"%d" % at, "p", at)
+        for at, one in enumerate(numbers, 1)
+    )
+    ((_, asked),) = one.receive(second, 1.0)
+    assert isinstance(asked, m.Recover)
+    one.receive(m.Skipped(), 1.0)
+    one.receive(m.Recovered(1, asked.request, (first,)), 1.0)
+    one.receive(m.Settled(1, asked.request), 1.0)
+    one.receive(fourth, 1.0)
+    one.receive(m.Beat(1, 2, {NODE: 2}, digest((NODE,)), 2), 1.0)
+    assert [what.serial for what in one.inbox if isinstance(what, Told)] == [1, 2]
+    ((_, count),) = one.receive(m.Beat(1, 4, {NODE: 4}, digest((NODE,)), 4), 2.0)
+    assert isinstance(count, m.Count)
+    ((_, again),) = one.receive(m.Counted(1, count.request, NODE, 4, 4, {low: 3, lower: 1}), 2.0)
+    assert isinstance(again, m.Recover)
+    assert again.ranges == (m.Range(lower, 1, 1),)
+    one.receive(m.Recovered(1, again.request, (third,)), 2.0)
+    assert [what.serial for what in one.inbox if isinstance(what, Told)] == [1, 2, 3, 4]
+    assert len(one.inbox) == 4
+
+
 def test_what_the_root_still_has_is_never_given_up(seed: int) -> None:
     """The application reads now and then, so answers often find no room; and they take long, longer
     than it takes until a gap would be given up."""

@@ -125,7 +125,7 @@ class Stream:
         mine = [mark for mark in message.marks if self.node in mark.label]
         self._standing.note_serial(message.serial)
         if mine and self._tracker.see(mine, message.serial):
-            self._deliver(message, mine)
+            self._deliver(message, mine, is_requested=False)
         self._close_past()
         # if ordered, wait for an open count: it shows what else is missing before the gap
         asking = self.questions
@@ -209,7 +209,7 @@ class Stream:
             self._tracker.dismiss(marks, serial)
             if is_new:
                 self._note_progress()
-                self._deliver(notification, missing)
+                self._deliver(notification, missing, is_requested=True)
         self._close_past()
 
     def _take_settled(self, message: m.Settled) -> None:
@@ -231,12 +231,20 @@ class Stream:
 
     # -- handing out ---------------------------------------------------------------------------
 
-    def _deliver(self, message: m.Notification, mine: list[m.Mark] | tuple[m.Mark, ...]) -> None:
+    def _deliver(
+        self,
+        message: m.Notification,
+        mine: list[m.Mark] | tuple[m.Mark, ...],
+        *,
+        is_requested: bool,
+    ) -> None:
         if message.serial <= self._floor or message.serial in self._came:
             return  # the notification arrived before, without this mark
         self._came.add(message.serial)
         self._tracker.arrive(message.serial)
-        self.handout.take(self._standing.life, message, mine, self._tracker, self.now)
+        self.handout.take(
+            self._standing.life, message, mine, self._tracker, self.now, is_requested=is_requested
+        )
 
     def release(self, *, all_: bool = False) -> None:
         """Hand out the notifications that need not be held back any more: those up to the serial

@@ -68,6 +68,8 @@ class HandOut:
         marks: Iterable[m.Mark],
         tracker: Stages,
         now: float,
+        *,
+        is_requested: bool,
     ) -> None:
         """Hand out a notification, or hold it back until its turn. Its marks are settled."""
         matched, order = self._matched(message), self.order
@@ -77,7 +79,8 @@ class HandOut:
             self._tell_late(message.serial)
         else:
             order.reach(marks, message.serial, tracker)
-            order.hold(Held(message.serial, message, matched), now)
+            held = Held(message.serial, message, matched)
+            order.hold(held, now, is_requested=is_requested)
 
     def take_next(self, epoch: int, message: m.Notification, tracker: Stages) -> None:
         """Hand out a notification at once, because none before it is missing or held back."""

@@ -3,8 +3,9 @@
     arrived   4 5 . 7 8        7 and 8 are held back until 6 arrives or is known to be lost
 
 Links keep the order, and a node that drops notifications sends `Skipped`. So there are two reasons
-to hold a notification back: earlier numbers are missing, or may be missing. The next beat resolves
-the doubt, because it says how many notifications there were up to its serial.
+to hold a notification back: earlier numbers are missing, or may be missing. A later beat resolves
+the doubt, because it says how many notifications there were up to its serial. It must reach the
+first notification that came over the link since: what was dropped is before it.
 
 The subscriber asks for missing notifications. It gives up on notifications that an answer reports
 as lost. It also gives up on those that nobody seems to have: they do not arrive within `gap`
@@ -60,7 +61,7 @@ class Ordering:
         self._held: list[tuple[int, int, Held]] = []  # a heap: serial, order of arrival
         self._count = 0
         self._doubt = False  # whether notifications before the next one may be missing
-        self._after = 0  # the first serial that arrived since the doubt began
+        self._after = 0  # the first serial that came over the link since the doubt began
         self._beaten = 0  # the highest serial of a beat since the doubt began
         self.since = 0.0
         """When the first held notification arrived, or the subscriber last made progress."""
@@ -88,9 +89,9 @@ class Ordering:
 
     def settle(self, upto: int) -> None:
         """Note that nothing is missing up to a serial. The doubt ends if the first notification
-        that arrived since the doubt began lies at or below both this serial and the serial of a
-        beat. The serial of beats advances only when all nodes on the way have this subscription
-        again; an answer to a count says nothing about those nodes."""
+        that came since the doubt began lies at or below both this serial and the serial of a beat.
+        The serial of beats advances only when all nodes on the way have this subscription again; an
+        answer to a count says nothing about those nodes."""
         if self._after and min(upto, self._beaten) >= self._after:
             self._doubt = False
 
@@ -141,8 +142,10 @@ class Ordering:
         """Are notifications held back only because the tracker may not know all missing numbers?"""
         return bool(self._held) and self.frontier(tracker) == self.counted
 
-    def hold(self, one: Held, now: float) -> None:
-        if self._doubt and not self._after:
+    def hold(self, one: Held, now: float, *, is_requested: bool) -> None:
+        """Hold a notification back. One that was requested may be older than what is in doubt, so
+        it says nothing about the doubt."""
+        if self._doubt and not self._after and not is_requested:
             self._after = one.serial
         if not self._held:
             self.since = now

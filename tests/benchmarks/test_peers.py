@@ -105,4 +105,4 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert run.main(quick, folder) == 1
     assert "liar: wrong: 1,000,000 matches in 3 events" in capsys.readouterr().out
     assert run.main([*quick, "--peers", "rete"], folder) == 2
-    assert "error: There is no peer 'rete'" in capsys.readouterr().err
+    assert "error: there is no peer 'rete'" in capsys.readouterr().err

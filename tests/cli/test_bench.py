@@ -82,8 +82,8 @@ def test_match_says_when_threads_are_idle(run: Run) -> None:
             ("compare", "a", "b", "--events", "x"),
             "--events is 'x', expected an integer of at least 1",
         ),
-        (("compare", "a", "b", "--repository", "gone"), "There is no folder gone."),
-        (("compare", "a", "b", "--repository", "/"), "/ is not in a checkout of a git repository."),
+        (("compare", "a", "b", "--repository", "gone"), "there is no folder gone"),
+        (("compare", "a", "b", "--repository", "/"), "/ is not in a checkout of a git repository"),
     ],
 )
 def test_bad_values_get_one_sentence(run: Run, args: tuple[str, ...], problem: str) -> None:

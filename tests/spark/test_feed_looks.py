@@ -68,7 +68,7 @@ def test_a_look(looker: FetchProcess) -> None:
     assert (first.changed, first.problem) == (True, "")
     assert (again.changed, again.entries, again.problem) == (False, [], "")
     address = server.url("/none")
-    assert missing.problem == f"The server of the feed {address} answered with status 404."
+    assert missing.problem == f"the server of the feed {address} answered with status 404"
 
 
 @pytest.mark.parametrize("answer", [slow_header, slow_body, continues, trailers])
@@ -79,7 +79,7 @@ def test_a_server_has_so_long_and_no_longer(
         began = time.monotonic()
         look = looker.fetch(FetchTask(address, timeout=0.5))
 
-    assert look.problem == f"The feed {address} took longer than 0.5 seconds."
+    assert look.problem == f"the feed {address} took longer than 0.5 seconds"
     assert time.monotonic() - began < 0.5 + fetch_pool.GRACE + 60  # the machine may be busy
 
 
@@ -89,7 +89,7 @@ def test_so_has_the_parser(looker: FetchProcess, tmp_path: Path) -> None:
     look = looker.fetch(FetchTask(str(path), timeout=0.5))
     path.write_bytes(rss("a"))
 
-    assert look.problem == f"The feed {path} took longer than 0.5 seconds."
+    assert look.problem == f"the feed {path} took longer than 0.5 seconds"
     assert looker.fetch(FetchTask(str(path))).changed  # by another process
 
 
@@ -99,7 +99,7 @@ def test_what_it_shows_is_bounded(looker: FetchProcess, tmp_path: Path) -> None:
     path.write_text(entity + rss("TITLE").decode().replace("TITLE", "&a;" * 200))
 
     assert looker.fetch(FetchTask(str(path), largest=2_000)).problem.startswith(
-        "The entries of the feed"
+        "the entries of the feed"
     )
 
 
@@ -115,9 +115,9 @@ def test_one_that_hangs_does_not_keep_the_others(tmp_path: Path) -> None:
     processes = [looker._process for looker in lookers._all if looker._process is not None]
     lookers.close()
 
-    assert late.problem.endswith("took longer than 0.5 seconds.")
+    assert late.problem.endswith("took longer than 0.5 seconds")
     assert [entry.title for entry in good.entries] == ["a"]
-    assert none.problem.startswith("The feed http://[::1 cannot be fetched")
+    assert none.problem.startswith("the feed http://[::1 cannot be fetched")
     assert len(processes) <= fetch_pool.THREADS
     assert all(process.poll() is not None for process in processes)
 
@@ -139,7 +139,7 @@ def test_a_process_that_cannot_start_is_a_problem_of_the_feed(
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
 
-    assert looker.fetch(FetchTask("x")).problem.startswith("The feed x cannot be fetched: ")
+    assert looker.fetch(FetchTask("x")).problem.startswith("the feed x cannot be fetched: ")
 
 
 def test_processes_end_with_their_parent() -> None:

@@ -181,9 +181,9 @@ def test_problems_are_logged_when_they_change(
 
     said = [record.getMessage().split("/rss ")[1] for record in caplog.records]
     assert said == [
-        "answered with status 500.",
-        "answered with status 503.",
-        "can be read again.",
+        "answered with status 500",
+        "answered with status 503",
+        "can be read again",
     ]
 
 
@@ -204,9 +204,9 @@ def test_each_query_tells_of_a_problem(
 
     said = [record.getMessage().split("/rss ")[1] for record in caplog.records]
     assert said == [
-        "answered with status 500.",
-        "answered with status 500.",
-        "can be read again.",
+        "answered with status 500",
+        "answered with status 500",
+        "can be read again",
     ]
 
 
@@ -228,8 +228,8 @@ def test_feeds_as_a_table(spark: SparkSession, server: FeedServer) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({}, 'The option "urls" is missing'),
-        ({"urls": "a", "interval": "soon"}, "The option \"interval\" is 'soon'"),
+        ({}, 'the option "urls" is missing'),
+        ({"urls": "a", "interval": "soon"}, "the option \"interval\" is 'soon'"),
         ({"urls": "a", "largest": "-1"}, "expected a number of at least 0"),
     ],
 )

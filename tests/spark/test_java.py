@@ -245,7 +245,7 @@ class TestCommand:
 
         assert main() == 1
         error = capsys.readouterr().err
-        assert error.startswith("error: No Java 17 or later was found")
+        assert error.startswith("error: no Java 17 or later was found")
         assert error.count("\n") == 1
 
 

@@ -91,7 +91,7 @@ def test_the_page_has_the_table() -> None:
 def test_a_pyspark_without_a_connector() -> None:
     sentence = (
         r"^there is no known Kafka connector for PySpark 9\.9\.10; install PySpark 9\.8\.0 or "
-        r"9\.9\.9, or name the jars of another connector in Spark's setting spark\.jars\.$"
+        r"9\.9\.9, or name the jars of another connector in Spark's setting spark\.jars$"
     )
 
     with pytest.raises(EnvironmentProblem, match=sentence):
@@ -205,7 +205,7 @@ def test_what_maven_cannot_get(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
 
     with pytest.raises(
-        EnvironmentProblem, match=r"^Maven could not fetch a:b:1: Could not find it\.$"
+        EnvironmentProblem, match=r"^Maven could not fetch a:b:1: Could not find it$"
     ):
         maven.fetch_jars({"a:b:1": "0"}, cache / "1")
     assert list(cache.iterdir()) == []

@@ -40,7 +40,7 @@ def test_a_revision_is_called_what_it_was_asked_for(checkout: Path) -> None:
 
 @pytest.mark.parametrize("name", ["three", "", "--all", "one..two", "HEAD:src"])
 def test_a_revision_that_is_not_there(checkout: Path, name: str) -> None:
-    with pytest.raises(EnvironmentProblem, match="There is no revision"):
+    with pytest.raises(EnvironmentProblem, match="there is no revision"):
         find_revision(checkout, name)
 
 
@@ -58,7 +58,7 @@ def test_a_revision_without_tidings(tmp_path: Path) -> None:
 def test_a_folder_that_is_no_checkout(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentProblem, match="is not in a checkout"):
         checkout_of(tmp_path)
-    with pytest.raises(EnvironmentProblem, match="There is no folder"):
+    with pytest.raises(EnvironmentProblem, match="there is no folder"):
         checkout_of(tmp_path / "gone")
 
 

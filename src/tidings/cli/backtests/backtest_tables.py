@@ -123,7 +123,7 @@ def name_table_in_errors(path: str) -> Iterator[None]:
         from pyspark.errors import PySparkException
     except ImportError as error:
         raise EnvironmentProblem(
-            "PySpark is not installed; install tidings with the extra `tidings[spark]`."
+            "PySpark is not installed; install tidings with the extra `tidings[spark]`"
         ) from error
     try:
         yield

@@ -108,7 +108,7 @@ def load_matplotlib() -> Any:
         return import_module("matplotlib")
     except ImportError as error:
         raise EnvironmentProblem(
-            "Pictures need matplotlib, which is not installed; run `pip install 'tidings[plot]'`."
+            "pictures need matplotlib, which is not installed; run `pip install 'tidings[plot]'`"
         ) from error
 
 

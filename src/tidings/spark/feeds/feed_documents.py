@@ -105,14 +105,14 @@ def fetch(
     except FeedProblem:
         raise
     except TooLargeError as error:
-        raise FeedProblem(f"The feed {address} is larger than {largest} bytes.") from error
+        raise FeedProblem(f"the feed {address} is larger than {largest} bytes") from error
     except Exception as error:
         raise _problem(address, error, timeout) from error
 
 
 def timeout_problem(address: str, timeout: float) -> FeedProblem:
     """The problem of a feed that exceeded its time in any step."""
-    return FeedProblem(f"The feed {address} took longer than {timeout:g} seconds.")
+    return FeedProblem(f"the feed {address} took longer than {timeout:g} seconds")
 
 
 def _problem(address: str, error: Exception, timeout: float) -> FeedProblem:
@@ -122,10 +122,10 @@ def _problem(address: str, error: Exception, timeout: float) -> FeedProblem:
     if isinstance(error, http.client.HTTPException) and not isinstance(
         error, http.client.InvalidURL
     ):
-        return FeedProblem(f"The response of the feed {address} is not HTTP.")
+        return FeedProblem(f"the response of the feed {address} is not HTTP")
     if isinstance(reason, OSError) and reason.strerror:
         reason = reason.strerror
-    return FeedProblem(f"The feed {address} cannot be fetched: {reason}.")
+    return FeedProblem(f"the feed {address} cannot be fetched: {reason}")
 
 
 def parse(address: str, document: Document) -> list[Entry]:
@@ -144,11 +144,11 @@ def parse(address: str, document: Document) -> list[Entry]:
         found = feedparser.parse(io.BytesIO(document.body), response_headers=headers)
         entries = [_entry(address, each) for each in found.entries]
     except Exception as error:  # feedparser does not document which exceptions it raises
-        raise FeedProblem(f"The feed {address} cannot be parsed.") from error
+        raise FeedProblem(f"the feed {address} cannot be parsed") from error
     broken = isinstance(found.get("bozo_exception"), xml.sax.SAXException)
     ending = document.body[-1024:].lower()
     if not found.get("version") or (broken and not any(tag in ending for tag in _CLOSED)):
-        raise FeedProblem(f"The feed {address} is not a complete RSS or Atom document.")
+        raise FeedProblem(f"the feed {address} is not a complete RSS or Atom document")
     once: dict[str, Entry] = {}
     for entry in entries:
         once.setdefault(entry.key(), entry)
@@ -161,7 +161,7 @@ def load_feedparser() -> Any:
         import feedparser
     except ImportError as error:
         raise EnvironmentProblem(
-            "feedparser is not installed; install tidings with the extra `tidings[feeds]`."
+            "feedparser is not installed; install tidings with the extra `tidings[feeds]`"
         ) from error
     return feedparser
 
@@ -176,7 +176,7 @@ def _fetch_http(address: str, known: Validators, timeout: float, largest: int) -
     if answer.status == http.HTTPStatus.NOT_MODIFIED:
         return None
     if not 200 <= answer.status < 300:
-        raise FeedProblem(f"The server of the feed {address} answered with status {answer.status}.")
+        raise FeedProblem(f"the server of the feed {address} answered with status {answer.status}")
     return Document(
         answer.body,
         answer.headers.get("Content-Type", ""),

@@ -74,7 +74,7 @@ class Spool:
             _need_own(folder)
             self._lock = self._take_lock()
         except OSError as error:
-            raise EnvironmentProblem(f"The spool {folder} cannot be used: {error}.") from error
+            raise EnvironmentProblem(f"the spool {folder} cannot be used: {error}") from error
         try:
             self._state = load_state(folder) or SpoolState(0, 0, {})
             _need_owner(folder, self._state, owner)
@@ -135,15 +135,15 @@ class Spool:
             lines = self._file(number).read_bytes().splitlines()
         except FileNotFoundError as error:
             raise EnvironmentProblem(
-                f"The spool {self._folder} lacks file {number}, which the checkpoint needs: "
-                "the spool belongs to another checkpoint, or files were removed from it."
+                f"the spool {self._folder} lacks file {number}, which the checkpoint needs: "
+                "the spool belongs to another checkpoint, or files were removed from it"
             ) from error
         for at, line in enumerate(lines, 1):
             try:
                 yield msgspec.json.decode(line, type=Entry)
             except (ValueError, RecursionError) as error:
                 raise EnvironmentProblem(
-                    f"{self._file(number)}, line {at}, is not an entry of a feed: {error}."
+                    f"{self._file(number)}, line {at}, is not an entry of a feed: {error}"
                 ) from error
 
     def commit(self, number: int) -> None:
@@ -160,8 +160,8 @@ class Spool:
             return
         if self._state.last > self._state.committed:
             raise EnvironmentProblem(
-                f"The spool {self._folder} ends with file {self._state.last}, but the checkpoint "
-                f"ends with file {number}: they do not belong together."
+                f"the spool {self._folder} ends with file {self._state.last}, but the checkpoint "
+                f"ends with file {number}: they do not belong together"
             )
         self._state.last = self._state.committed = number
         self.save()
@@ -183,8 +183,8 @@ class Spool:
             except BlockingIOError:
                 if time.monotonic() > deadline:
                     raise EnvironmentProblem(
-                        f"The spool {self._folder} is used by another query: give each query its "
-                        "own spool."
+                        f"the spool {self._folder} is used by another query: give each query its "
+                        "own spool"
                     ) from None
                 time.sleep(0.1)
 
@@ -208,9 +208,9 @@ def load_state(folder: Path) -> SpoolState | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise EnvironmentProblem(f"{path} cannot be read: {error.strerror}.") from error
+        raise EnvironmentProblem(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:  # includes DecodeError and UnicodeDecodeError
-        raise EnvironmentProblem(f"{path} is not the state of a spool: {error}.") from error
+        raise EnvironmentProblem(f"{path} is not the state of a spool: {error}") from error
 
 
 def feed_problems(folder: Path) -> dict[str, str]:
@@ -232,8 +232,8 @@ def check_spool(folder: Path, owner: str) -> None:
 def _need_owner(folder: Path, state: SpoolState, owner: str) -> None:
     if state.owner not in ("", owner):
         raise EnvironmentProblem(
-            f"The spool {folder} belongs to another checkpoint: give this stream its own spool, "
-            "or remove this one together with its checkpoint."
+            f"the spool {folder} belongs to another checkpoint: give this stream its own spool, "
+            "or remove this one together with its checkpoint"
         )
 
 
@@ -242,6 +242,6 @@ def _need_own(folder: Path) -> None:
     found = {path.name for path in folder.iterdir()}
     if STATE not in found and found - _BEGUN:
         raise EnvironmentProblem(
-            f"The folder {folder} is not a spool, but it contains {min(found - _BEGUN)}: use an "
-            "empty folder for the spool."
+            f"the folder {folder} is not a spool, but it contains {min(found - _BEGUN)}: use an "
+            "empty folder for the spool"
         )

@@ -68,7 +68,7 @@ class FeedOptions:
     def __init__(self, options: MutableMapping[str, str]) -> None:
         self.urls = documents.split_addresses(options.get("urls", ""))
         if not self.urls:
-            raise EnvironmentProblem('The option "urls" is missing, expected addresses of feeds.')
+            raise EnvironmentProblem('the option "urls" is missing, expected addresses of feeds')
         self.spool = options.get("spool", "")
         self.checkpoint = options.get("checkpoint", "")
         self.interval = _number(options, "interval", 60.0)
@@ -100,7 +100,7 @@ class FeedSource(DataSource):
         options = FeedOptions(self.options)
         if not options.spool:
             raise EnvironmentProblem(
-                'The option "spool" is missing, expected a folder for fetched entries.'
+                'the option "spool" is missing, expected a folder for fetched entries'
             )
         return FeedStreamReader(options)
 
@@ -207,7 +207,7 @@ class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if result.problem and result.problem != self._reported.get(address):
                 _log.warning(result.problem)
             elif feed.problem and not result.problem:  # the problem may be from an earlier query
-                _log.warning(f"The feed {address} can be read again.")
+                _log.warning(f"the feed {address} can be read again")
             self._reported[address] = feed.problem = result.problem
         if fresh:
             spool.add(fresh)
@@ -233,6 +233,6 @@ def _number(options: MutableMapping[str, str], name: str, default: float) -> flo
         number = -1.0
     if not 0 <= number < inf:
         raise EnvironmentProblem(
-            f'The option "{name}" is {options[name]!r}, expected a number of at least 0.'
+            f'the option "{name}" is {options[name]!r}, expected a number of at least 0'
         )
     return number

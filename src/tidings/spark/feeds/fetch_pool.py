@@ -82,12 +82,12 @@ class FetchProcess:
             code = process.wait()
         except Exception as error:  # for example, there is no memory for a process
             self.close()
-            return FetchResult(f"The feed {task.address} cannot be fetched: {error}.")
+            return FetchResult(f"the feed {task.address} cannot be fetched: {error}")
         self.close()
         if code == -signal.SIGALRM:
             return FetchResult(str(documents.timeout_problem(task.address, task.timeout)))
         return FetchResult(
-            f"The feed {task.address} cannot be fetched: its process ended with code {code}."
+            f"the feed {task.address} cannot be fetched: its process ended with code {code}"
         )
 
     def close(self) -> None:
@@ -171,11 +171,11 @@ def _answer(task: FetchTask) -> bytes:
         answer = msgspec.json.encode(FetchResult("", True, entries, document.validators))
         if len(answer) <= _SENT_BACK * task.largest + 1024:
             return answer
-        problem = f"The entries of the feed {task.address} are larger than {task.largest} bytes."
+        problem = f"the entries of the feed {task.address} are larger than {task.largest} bytes"
     except FeedProblem as error:
         problem = str(error)
     except Exception as error:  # unknown errors must not affect other feeds
-        problem = f"The feed {task.address} cannot be read: {type(error).__name__}."
+        problem = f"the feed {task.address} cannot be read: {type(error).__name__}"
     return msgspec.json.encode(FetchResult(problem))
 
 

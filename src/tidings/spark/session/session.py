@@ -70,7 +70,7 @@ def prepare_environment() -> None:
         import pyspark
     except ImportError as error:
         raise EnvironmentProblem(
-            "PySpark is not installed; install tidings with the extra `tidings[spark]`."
+            "PySpark is not installed; install tidings with the extra `tidings[spark]`"
         ) from error
 
     os.environ["JAVA_HOME"] = str(quiet_home(java_home()))

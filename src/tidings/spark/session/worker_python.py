@@ -52,10 +52,10 @@ def _unpack_there(function: Function) -> Any:
             unpacked = pickle.loads(packed)
         except ModuleNotFoundError as missing:
             raise RuntimeError(
-                f"The Python of Spark's workers, {sys.executable}, has no module "
+                f"the Python of Spark's workers, {sys.executable}, has no module "
                 f"{missing.name!r}: set PYSPARK_PYTHON to a Python with tidings on every machine "
                 f"before the session starts, or ship tidings with the job, with "
-                f"tidings.spark.pack (docs/clusters.md)."
+                f"tidings.spark.pack (docs/clusters.md)"
             ) from None
         yield from unpacked(batches)
 

@@ -34,10 +34,10 @@ class Revision(msgspec.Struct, frozen=True):
 def checkout_of(folder: Path) -> Path:
     """The top folder of the checkout that contains a folder."""
     if not folder.is_dir():
-        raise EnvironmentProblem(f"There is no folder {folder}.")
+        raise EnvironmentProblem(f"there is no folder {folder}")
     found = _git(folder, "rev-parse", "--show-toplevel")
     if found is None:
-        raise EnvironmentProblem(f"{folder.resolve()} is not in a checkout of a git repository.")
+        raise EnvironmentProblem(f"{folder.resolve()} is not in a checkout of a git repository")
     return Path(found.decode().rstrip("\n"))
 
 
@@ -53,13 +53,13 @@ def find_revision(checkout: Path, name: str) -> Revision:
         )  # fmt: skip
         if not found:
             raise EnvironmentProblem(
-                f"There is no revision {name!r} in {checkout}; "
-                f"use '{WORKING_TREE}' for the working tree."
+                f"there is no revision {name!r} in {checkout}; "
+                f"use '{WORKING_TREE}' for the working tree"
             )
         revision = Revision(name, found.decode().strip())
         there = _git(checkout, "cat-file", "-e", f"{revision.commit}:{PACKAGE}") is not None
     if not there:
-        raise EnvironmentProblem(f"There is no {PACKAGE} in {revision} of {checkout}.")
+        raise EnvironmentProblem(f"there is no {PACKAGE} in {revision} of {checkout}")
     return revision
 
 
@@ -71,7 +71,7 @@ def take_out(checkout: Path, revision: Revision, folder: Path) -> Path:
         return folder / "src"
     packed = _git(checkout, "archive", "--format=tar", revision.commit, "src")
     if packed is None:
-        raise EnvironmentProblem(f"git can't export {revision} from {checkout}.")
+        raise EnvironmentProblem(f"git can't export {revision} from {checkout}")
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         if hasattr(tarfile, "data_filter"):  # early releases of Python 3.11 lack this filter
             archive.extractall(folder, filter="data")
@@ -90,5 +90,5 @@ def _git(folder: Path, *arguments: str) -> bytes | None:
             check=False,
         )
     except FileNotFoundError:
-        raise EnvironmentProblem("Comparing revisions needs git, which is not on PATH.") from None
+        raise EnvironmentProblem("comparing revisions needs git, which is not on PATH") from None
     return done.stdout if done.returncode == 0 else None

@@ -88,21 +88,21 @@ class _Side:
             answer = self._driver.ask(_Answer, PATIENCE, request)
         except TimeoutError:
             raise EnvironmentProblem(
-                f"{self.revision} did not answer within {PATIENCE:.0f} s."
+                f"{self.revision} did not answer within {PATIENCE:.0f} s"
             ) from None
         except Unavailable as problem:
-            raise EnvironmentProblem(f"{self.revision} can't be measured: {problem}.") from None
+            raise EnvironmentProblem(f"{self.revision} can't be measured: {problem}") from None
         if answer.failed:
             what = {"import": "import tidings"}.get(request, f"measure {request}")
             reason = answer.failed.splitlines()[0].rstrip(".")
-            raise EnvironmentProblem(f"{self.revision}: can't {what}: {reason}.")
+            raise EnvironmentProblem(f"{self.revision}: can't {what}: {reason}")
         return answer.values
 
     def load(self) -> None:
         file = self.ask("import")["file"]
         if not Path(file).resolve().is_relative_to(self._source.resolve()):
             raise EnvironmentProblem(
-                f"{self.revision} was requested, but {file} was imported instead."
+                f"{self.revision} was requested, but {file} was imported instead"
             )
 
     def build(self) -> float:
@@ -214,11 +214,10 @@ def _refuse_disagreement(sides: list[_Side]) -> None:
         told = f"{sides[0].revision} and {sides[1].revision} find different matches"
         if way == "digest":
             raise Disagreement(
-                f"{told} (the numbers of matches are equal); their speed is not compared."
+                f"{told} (the numbers of matches are equal); their speed is not compared"
             )
         raise Disagreement(
-            f"{told} with {way}: {count:,} and {second[way]:,} matches; their speed is not "
-            "compared."
+            f"{told} with {way}: {count:,} and {second[way]:,} matches; their speed is not compared"
         )
 
 

@@ -135,9 +135,9 @@ def read_peers(folder: Path) -> dict[str, Peer]:
         try:
             found[file.parent.name] = msgspec.convert(tomllib.loads(file.read_text()), Peer)
         except (msgspec.ValidationError, tomllib.TOMLDecodeError) as problem:
-            raise EnvironmentProblem(f"{file} can't be used: {problem}.") from problem
+            raise EnvironmentProblem(f"{file} can't be used: {problem}") from problem
     if HOME not in found:
-        raise EnvironmentProblem(f"There is no driver for tidings in the folder {folder}.")
+        raise EnvironmentProblem(f"there is no driver for tidings in the folder {folder}")
     return found
 
 
@@ -146,8 +146,8 @@ def peers_folder() -> Path:
     folder = Path(__file__).resolve().parents[4] / "benchmarks" / "peers"
     if not folder.is_dir():
         raise EnvironmentProblem(
-            f"There is no folder {folder}; run this from a checkout of tidings, as the package "
-            "does not include the peers."
+            f"there is no folder {folder}; run this from a checkout of tidings, as the package "
+            "does not include the peers"
         )
     return folder
 
@@ -259,7 +259,7 @@ def _choose_systems(
     for name in chosen or ():
         if name not in known:
             raise EnvironmentProblem(
-                f"There is no peer {name!r}, expected one of: {', '.join(dict.fromkeys(known))}."
+                f"there is no peer {name!r}, expected one of: {', '.join(dict.fromkeys(known))}"
             )
     wanted = {HOME: systems.pop(HOME)}
     for peer, variants in systems.items():

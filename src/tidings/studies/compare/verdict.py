@@ -60,7 +60,7 @@ def judge(
     change above 1 + threshold and below 1 / (1 + threshold).
     """
     if not first or min(*first, *second) <= 0:
-        raise EnvironmentProblem(f"There is no measurement of {measure.name} to compare.")
+        raise EnvironmentProblem(f"there is no measurement of {measure.name} to compare")
     ratios = sorted(b / a for a, b in zip(first, second, strict=True))
     depth, confidence = order_interval(len(ratios))
     low, high = ratios[depth - 1], ratios[-depth]

@@ -194,9 +194,7 @@ def check_graph(graph: ContentGraph, sample: int, seed: int) -> int:
     for node in chosen:
         expected = _parents(nodes, node)
         if graph.parents(node) != expected:
-            raise WrongGraph(
-                f"{node!r} has the parents {graph.parents(node)}, expected {expected}."
-            )
+            raise WrongGraph(f"{node!r} has the parents {graph.parents(node)}, expected {expected}")
     return len(chosen)
 
 

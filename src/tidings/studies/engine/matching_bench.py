@@ -125,7 +125,7 @@ def measure(
         if found and total != found:
             raise WrongMatches(
                 f"found {total:,} matches with {number} threads, expected {found:,}, the number "
-                f"found with {threads[0]}."
+                f"found with {threads[0]}"
             )
         found = total
     settle(engine)
@@ -245,7 +245,7 @@ def check_engine(
     if count_matches is not None:
         counts = _to_list(count_matches(piece, threads=threads))
         if counts != [len(ids) for ids in grouped]:
-            raise WrongMatches(f"match_counts returns {counts[:5]}..., unlike match_pairs.")
+            raise WrongMatches(f"match_counts returns {counts[:5]}..., unlike match_pairs")
     reference.check([engine.match(event) for event in reference.events], "match of a dict")
     reference.check([engine.match(line) for line in reference.lines], "match of JSON")
 
@@ -274,7 +274,7 @@ def new_matcher() -> Engine:
     try:
         from tidings.matching import Matcher
     except ImportError as problem:
-        raise EnvironmentProblem(f"tidings.Matcher can't be loaded: {problem}.") from problem
+        raise EnvironmentProblem(f"tidings.Matcher can't be loaded: {problem}") from problem
     return Matcher()
 
 

@@ -145,7 +145,7 @@ def count_tests(
         if one.matches != len(other.matched):
             raise WrongMatches(
                 f"found {one.matches:,} matches when counting tests, but "
-                f"{len(other.matched):,} in the index."
+                f"{len(other.matched):,} in the index"
             )
     count = len(events)
 

@@ -42,7 +42,7 @@ class Reference:
             missing, wrong = sorted(expected - set(ids)), sorted(set(ids) - expected, key=str)
             raise WrongMatches(
                 f"{way} is wrong for event {number}: found {len(ids)} matches, expected "
-                f"{len(expected)}; missing: {missing[:5]}, unexpected: {wrong[:5]}."
+                f"{len(expected)}; missing: {missing[:5]}, unexpected: {wrong[:5]}"
             )
 
     def _ask(self, workload: Workload) -> int:
@@ -60,7 +60,7 @@ class Reference:
                     count += 1
                     if filter_.matches(event) is not (number in expected):
                         raise WrongMatches(
-                            f"The reference semantics and the workload disagree on filter "
-                            f"{number}, {texts[number]!r}, and the event {event!r}."
+                            f"the reference semantics and the workload disagree on filter "
+                            f"{number}, {texts[number]!r}, and the event {event!r}"
                         )
         return count

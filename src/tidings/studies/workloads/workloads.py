@@ -91,10 +91,10 @@ def make_workload(name: str, filters: int, events: int, seed: int = 1) -> Worklo
     recipe = RECIPES.get(name)
     if recipe is None:
         raise EnvironmentProblem(
-            f"There is no workload {name!r}, expected one of: {', '.join(sorted(RECIPES))}."
+            f"there is no workload {name!r}, expected one of: {', '.join(sorted(RECIPES))}"
         )
     if filters < 1 or events < 1:
-        raise EnvironmentProblem("A workload needs at least one filter and one event.")
+        raise EnvironmentProblem("a workload needs at least one filter and one event")
     drawn = [
         recipe.draw_filters(rng, BLOCK).part(0, size)
         for rng, size in blocks(filters, seed, _FILTERS)

@@ -68,7 +68,7 @@ def _read_yaml(text: str) -> Iterator[Edge]:
         import yaml
     except ImportError:
         raise EnvironmentProblem(
-            "PyYAML is not installed; install tidings with the extra `tidings[ontologies]`."
+            "PyYAML is not installed; install tidings with the extra `tidings[ontologies]`"
         ) from None
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]
@@ -187,7 +187,7 @@ def _read_turtle(text: str) -> Iterator[Edge]:
         from rdflib.namespace import OWL, RDF, RDFS, SKOS
     except ImportError:
         raise EnvironmentProblem(
-            "rdflib is not installed; install tidings with the extra `tidings[ontologies]`."
+            "rdflib is not installed; install tidings with the extra `tidings[ontologies]`"
         ) from None
     graph = rdflib.Graph()
     try:

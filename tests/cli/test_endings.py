@@ -83,6 +83,12 @@ def _ticks(pid: int) -> int:
     return sum(map(int, _fields(pid)[11:13]))
 
 
+def _let_run(pid: int) -> None:
+    """Wait until a process sleeps, has run for a while, or has ended."""
+    before = _ticks(pid)
+    eventually(lambda: _state(pid) in ("S", "Z") or _ticks(pid) > before + 10)
+
+
 class Running:
     """A command that runs with code of the test in it."""
 
@@ -110,9 +116,7 @@ class Running:
         file = self.folder / "is busy"
         wait_for(lambda: _text(file) or self.process.poll() is not None, seconds)
         assert _text(file), self.said()
-        pid = int(_text(file))
-        before = _ticks(pid)
-        eventually(lambda: _state(pid) == "S" or _ticks(pid) > before + 10)
+        _let_run(int(_text(file)))
         eventually(lambda: any("watchdog.py" in one for one in self.family()))
 
     def ended(self, *signals: int) -> float:
@@ -121,6 +125,8 @@ class Running:
         for number in signals:
             self.process.send_signal(number)
             eventually(lambda: self.process.poll() is not None or not self._pending())
+            if self.process.poll() is None:
+                _let_run(self.process.pid)  # Python notices signals that come together as one
         self.process.wait(PATIENCE)
         return time.monotonic() - began
 

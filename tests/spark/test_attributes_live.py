@@ -87,12 +87,17 @@ class Printer:
         return sorted(found, key=lambda one: one[0]["id"])
 
 
+def router_of(chain: Chain) -> str:
+    """The address of a router, once it listens."""
+    router = chain.tree.addresses["e0"]
+    eventually(lambda: is_listening(int(router.rpartition(":")[2])))
+    return router
+
+
 def run_program(chain: Chain, filter_: str) -> Printer:
     program = chain.folder / "program.py"
     program.write_text(PROGRAM)
-    router = chain.tree.addresses["e0"]
-    eventually(lambda: is_listening(int(router.rpartition(":")[2])))
-    made = Printer(chain, [str(program), router, filter_])
+    made = Printer(chain, [str(program), router_of(chain), filter_])
     eventually(lambda: "ready" in made.lines())
     return made
 
@@ -184,7 +189,7 @@ def test_the_command_prints_attributes(chain: Make) -> None:
     one = chain(columns=quoted(COLUMNS))
     one.start()
     command = ["-m", "tidings", "subscribe", "id > 0", "--json", "--router"]
-    shown = Printer(one, [*command, one.tree.addresses["e0"]])
+    shown = Printer(one, [*command, router_of(one)])
     eventually(lambda: "id > 0" in one.nodes())
     put_file(one, "a.json", b'{"id": 5, "price": 1.5, "at": "2013-01-01T00:00:00Z"}\n')
     one.run_pipeline()

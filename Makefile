@@ -17,8 +17,8 @@ unexport PYTHONDONTWRITEBYTECODE
 NEWEST := .venv-newest
 PYSPARK ?=
 # `make test`: the number of test processes; with 0, all tests run in the main one. Tests often wait
-# for processes and clocks, so four keep two cores busy.
-WORKERS ?= 4
+# for processes and clocks, so six keep two cores busy.
+WORKERS ?= 6
 BENCH_ARGS ?= --workload all --filters 1k --filters 10k
 BACKTEST_ARGS ?= --rows 100M --filters 1000
 # `make timemachine`: rounds of the network and of Spark, and the seed, by default a random one.
@@ -28,7 +28,7 @@ SEED ?=
 # `make chain`: processes to kill while the chain runs.
 KILLS ?= 60
 
-.PHONY: help setup demo test test-newest kafka s3a check soak kills timemachine chain hostile bench build-5m backtest pictures lock clean
+.PHONY: help setup demo test test-newest kafka s3a check types style imports soak kills timemachine chain hostile bench build-5m backtest pictures lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -58,9 +58,17 @@ s3a: $(READY) ## run the tests of S3 through Spark; the first time, they fetch 1
 	TIDINGS_S3A=required $(BIN)/python -m pytest tests/spark/test_s3a.py $(PYTEST_ARGS)
 
 check: $(READY) ## check style, formatting, types and imports
+	@$(MAKE) --no-print-directory -j 2 types imports
+
+# The parts of `make check`, two at once: mypy takes longer than all others together.
+types: $(READY)
+	$(BIN)/mypy
+
+style: $(READY)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy
+
+imports: style
 	$(BIN)/lint-imports
 
 soak: $(READY) ## run the slow and the random tests, with many more examples

@@ -215,7 +215,7 @@ def leave(code: int) -> NoReturn:
 
 def load() -> None:
     """Import the commands of networks, and load what a rendezvous point loads before it listens."""
-    from tidings.broker.released.warming import load_block_kernels
+    from tidings.broker.released.frame_warming import load_block_kernels
     from tidings.channel.interests import load_interest_kernels
     from tidings.cli.app import load_command
     from tidings.matching import load_kernels

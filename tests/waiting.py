@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 PATIENCE = 120.0  # seconds: a limit on hanging, not on speed
@@ -15,10 +15,17 @@ EVERY = 0.02
 Found = TypeVar("Found")
 
 
-async def until(what: Callable[[], object], seconds: float = PATIENCE) -> None:
-    """Wait for something in this event loop; TimeoutError where it does not happen."""
+async def until(
+    what: Callable[[], object],
+    seconds: float = PATIENCE,
+    doing: Callable[[], Awaitable[object]] | None = None,
+) -> None:
+    """Wait for something in this event loop, and repeat `doing` until then; TimeoutError where it
+    does not happen."""
     async with asyncio.timeout(seconds):
-        while not what():  # noqa: ASYNC110  nobody could set an event
+        while not what():
+            if doing is not None:
+                await doing()
             await asyncio.sleep(EVERY)
 
 

@@ -35,11 +35,12 @@ class Imports:
             for name, path in self._files.items()
             if path.name == "__init__.py"
         }
-        self._importers: dict[Path, set[Path]] = {}
+        importers: dict[Path, set[Path]] = {}
         for path in [*self._files.values(), *tests.rglob("*.py")]:
             if path.name != "__init__.py":
                 for found in self._imported(path):
-                    self._importers.setdefault(found, set()).add(path)
+                    importers.setdefault(found, set()).add(path)
+        self._importers = {path: sorted(found) for path, found in importers.items()}
 
     def tests_of(self, module: Path) -> list[tuple[int, Path]]:
         """The tests that import a module, with the number of steps, the nearest first."""
@@ -47,7 +48,7 @@ class Imports:
         queue = deque([module])
         while queue:
             at = queue.popleft()
-            for one in sorted(self._importers.get(at, ())):
+            for one in self._importers.get(at, ()):
                 if one not in steps:
                     steps[one] = steps[at] + 1
                     queue.append(one)

@@ -16,7 +16,7 @@ from rich.console import Console
 from tidings.model import TidingsError
 from tidings.studies import (
     RECIPES,
-    Settings,
+    PeerSettings,
     absent_lines,
     compare_peers,
     peer_table,
@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None, folder: Path = FOLDER) -> int:
     out, notes = Console(highlight=False), Console(stderr=True, highlight=False)
     if not out.is_terminal:
         out = Console(highlight=False, width=WIDE)
-    settings = Settings(
+    settings = PeerSettings(
         rounds=options.rounds,
         warm_up=options.warm_up,
         limit=options.limit,

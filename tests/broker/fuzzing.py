@@ -68,6 +68,9 @@ class Senseless:
     def identify(self) -> m.Message:
         return m.Identify(self.number())
 
+    def inspect(self) -> m.Message:
+        return m.Inspect(self.number())
+
     def locate(self) -> m.Message:
         return m.Locate(self.age(), self.nodes()[: m.MOST_LOCATED], self.number())
 
@@ -184,6 +187,7 @@ _UP: list[Callable[[Senseless], m.Message]] = [
     Senseless.hello, Senseless.trace, Senseless.describe, Senseless.follow, Senseless.hand_over,
     Senseless.open, Senseless.close, Senseless.pulse,
     Senseless.present, Senseless.locate, Senseless.identify, Senseless.advise,
+    Senseless.inspect,
     Senseless.resume, Senseless.confirm, Senseless.register,
     Senseless.suggest,
 ]  # fmt: skip

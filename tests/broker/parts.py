@@ -106,7 +106,7 @@ class Root:
     def records(self) -> list[Record]:
         """Every notification in the journal that has marks."""
         found: dict[int, Record] = {}
-        for node, counter in self.journal._caught_up().counters.items():
+        for node, counter in self.journal._catch_up().counters.items():
             for _, record in self.journal._lookup._records(node, 1, counter.count):
                 found[record.serial] = record
         return [found[serial] for serial in sorted(found)]

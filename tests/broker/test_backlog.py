@@ -70,14 +70,15 @@ def test_slices_and_order() -> None:
 
 def test_a_late_slice_is_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     """While notifications arrive: a slice that begins in time is short, a late one longer, and
-    none is longer than LONG_SLICE. The clock is simulated, and each message takes 0.1 ms."""
+    none is longer than LONG_SLICE. While publications are behind, all are short. The clock is
+    simulated, and each message takes 0.1 ms."""
     now = 0.0
     clock = SimpleNamespace(monotonic=lambda: now, thread_time=lambda: now)
     monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(turns_module, "time", clock)
     each = 0.0001
 
-    def slice_of(late: float, marks: int = 1) -> float:
+    def slice_of(late: float, marks: int = 1, *, behind: bool = False) -> float:
         nonlocal now
         taken: list[m.Message] = []
         slices: list[int] = []
@@ -89,7 +90,9 @@ def test_a_late_slice_is_longer(monkeypatch: pytest.MonkeyPatch) -> None:
 
         async def work() -> None:
             nonlocal now
-            backlog = Backlog(take, lambda: slices.append(len(taken)), lambda: (1, marks))
+            backlog = Backlog(
+                take, lambda: slices.append(len(taken)), lambda: (1, marks), lambda: behind
+            )
             for number in range(500):
                 backlog.put(cast(Lane, FakeLink("one")), m.Ask(number, b""))
             now += late
@@ -101,6 +104,7 @@ def test_a_late_slice_is_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     assert slice_of(0.0) == pytest.approx(module.SLICE, abs=2 * each)
     assert slice_of(0.004) == pytest.approx(module.SLICE + 0.004 / module.REST, abs=2 * each)
     assert slice_of(1.0) == pytest.approx(module.LONG_SLICE, abs=2 * each)
+    assert slice_of(1.0, behind=True) == pytest.approx(module.SLICE, abs=2 * each)
     assert slice_of(0.0, module.MANY_MARKS) == pytest.approx(module.LONG_SLICE, abs=2 * each)
 
 

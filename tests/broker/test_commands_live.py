@@ -18,6 +18,7 @@ from tests.broker.networks import BRIEF, at, payloads, running, started, stopped
 from tests.waiting import until
 
 from tidings.broker import RootNode
+from tidings.broker.queues import command_changes
 from tidings.broker.queues.command_changes import _Known
 from tidings.model import TidingsError
 from tidings.network.agent import Agent, connect
@@ -34,7 +35,9 @@ async def apart(work: Callable[..., T], *args: object, **more: object) -> T:
     return await asyncio.get_running_loop().run_in_executor(THREADS, lambda: work(*args, **more))
 
 
-def test_changes_of_a_running_rendezvous_point(tmp_path: Path) -> None:
+def test_changes_of_a_running_rendezvous_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # longer than the path of a socket may be
     folder = tmp_path / ("long" * 30) / "more"
     folder.mkdir(parents=True)
@@ -64,7 +67,7 @@ def test_changes_of_a_running_rendezvous_point(tmp_path: Path) -> None:
         with pytest.raises(TidingsError, match=r"found the integer 7 as an id"):
             await apart(log.put, 7, "n > 1")
         await apart(log.drop, "high")
-        await asyncio.sleep(3 * BRIEF.expire)
+        await asyncio.sleep(1.5 * BRIEF.expire)
         assert version in graph  # `same` still holds it
         last = await apart(log.drop, "same")
         assert last == same + 2
@@ -75,11 +78,26 @@ def test_changes_of_a_running_rendezvous_point(tmp_path: Path) -> None:
         two = [apart(ChangeLog(log.path).put, f"t{n}", f"n = {n} OR n = -1") for n in range(8)]
         found = await asyncio.gather(*two)
         assert sorted(found) == [end + n for n in range(1, 9)]
+        written: list[int] = []
+        wrote = root._commands._wrote
+
+        def count() -> None:
+            written.append(1)
+            wrote()
+
+        monkeypatch.setattr(root._commands, "_wrote", count)
+        monkeypatch.setattr(command_changes, "TIME", 0.0)  # as if each of them took long
+        slow = {f"s{n}": f"n = {n} OR n = -2" for n in range(20)}
+        assert await apart(log.put_many, slow) == end + 8 + 20
+        assert len(written) == 20
         await stopped(network)
 
     running(work)
     now = ChangeLog(log.path)
-    assert len(now.subscriptions()) == 1 + 300 + 8
+    assert len(now.subscriptions()) == 1 + 300 + 8 + 20
+    assert [now.subscriptions()[f"s{n}"][1] for n in range(20)] == [
+        *range(now.version - 19, now.version + 1)
+    ]
     assert not (log.path / "socket").exists()
     assert now.put("after", "n = 17") == now.version
     assert now.subscriptions()["after"][1] == now.subscriptions()["m17"][1]
@@ -219,7 +237,8 @@ def test_nodes_that_come_while_a_snapshot_is_prepared(tmp_path: Path) -> None:
         async def change(id_: str, text: str | None) -> None:
             # what a command does, in the turn that the adoption has
             known, machine = root._commands._known, root.machine
-            root._commands._place(machine, [Asked(id_, text, "sql")], known or await read_known())
+            asked = [Asked(id_, text, "sql")]
+            root._commands._place(machine, asked, known or await read_known(), end=0.0)
             root.after_receiving()
             await root._await_stored()
 

@@ -328,12 +328,12 @@ def test_neighbours_that_say_nothing_whole(tmp_path: Path) -> None:
         one = await Raw.made(root)
         await one.say(m.Hello("slow"))
         await until(lambda: "slow" in root.links)
-        half = frames.encode(m.Publish("p", 1, 1, b"", b"x" * 2000))
-        for at_ in range(200):
-            if "slow" not in root.links:
-                break
-            one.writer.write(half[at_ : at_ + 1])  # a byte now and then is not a word
-            await asyncio.sleep(0.05)
+        rest = iter(frames.encode(m.Publish("p", 1, 1, b"", b"x" * 20_000)))
+
+        async def send_a_byte() -> None:  # a byte now and then is not a word
+            one.writer.write(bytes([next(rest)]))
+
+        await until(lambda: "slow" not in root.links, doing=send_a_byte)
         assert root.refusals() == {"no complete message arrived in time": 1}
         one.close()
         await root.stop()
@@ -353,18 +353,18 @@ def test_the_more_speak_the_less_of_each_is_read_at_once(tmp_path: Path) -> None
             return {link._transport.max_size for link in root.links.values()}  # type: ignore[union-attr]
 
         await until(lambda: at_once() == {TURN})  # nobody speaks
-        while at_once() != {TURN // 5}:
+
+        async def speak() -> None:
             for one in ones:
                 await one.say(m.Redraw(0))
-            await asyncio.sleep(0.01)
+
+        await until(lambda: at_once() == {TURN // 5}, doing=speak)
         router = await Raw.made(root)
         await router.say(m.Hello("router", routes=True))  # of it as much as ever
-        while at_once() != {TURN // 6, TURN}:
-            for one in (*ones, router):
-                await one.say(m.Redraw(0))
-            await asyncio.sleep(0.01)
+        ones.append(router)
+        await until(lambda: at_once() == {TURN // 6, TURN}, doing=speak)
         await until(lambda: at_once() == {TURN})
-        for one in (*ones, router):
+        for one in ones:
             one.close()
         await root.stop()
 

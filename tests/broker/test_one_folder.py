@@ -45,7 +45,7 @@ def test_commands_then_a_rendezvous_point_then_a_pipeline(tmp_path: Path) -> Non
             await until(lambda: node not in graph)  # its agent has left
             await until(lambda: pipeline.version > version)  # as soon as it is written
         # nobody in the network wants these two, but named subscriptions do
-        await asyncio.sleep(3 * BRIEF.expire)
+        await asyncio.sleep(1.5 * BRIEF.expire)
         assert 1 in graph
         assert 2 in graph
         await stopped(network)

@@ -17,6 +17,7 @@ from tidings.broker import RootNode
 from tidings.broker.admission.listen import Door
 from tidings.broker.queues import preparing as module
 from tidings.broker.queues.preparing import Preparing
+from tidings.broker.queues.turns import REST_BEHIND
 from tidings.network import Link
 from tidings.network.agent import Refusal, connect
 from tidings.routing.protocol import messages as m
@@ -54,6 +55,33 @@ def test_what_waits_is_prepared_together() -> None:
         assert [one for batch in found.batches for one in batch] == [a.interest for a in asked]
         assert 5 <= len(found.batches) < 50
         assert found.threads.isdisjoint({threading.get_ident()})
+        await found.queue.stop()
+
+    asyncio.run(work())
+
+
+def test_publications_that_are_behind_go_first() -> None:
+    """Meanwhile groups are small, and the thread rests most of the time; nothing is left out."""
+
+    async def work() -> None:
+        is_behind, each = True, module.BRIEF / 2
+        found, link = Prepared(each), cast(Link, FakeLink())
+        found.queue = Preparing(
+            found.prepare, lambda _, message: found.done.append(message), lambda: False,
+            lambda: is_behind,
+        )  # fmt: skip
+        for number in range(30):
+            found.queue.put(link, m.Ask(number, b"%d" % number))
+        begun = time.monotonic()
+        await found.until_done(10)
+        # the last group may not have rested yet
+        worked = each * (len(found.done) - len(found.batches[-1]))
+        assert time.monotonic() - begun >= REST_BEHIND * worked
+        assert all(len(batch) <= 2 for batch in found.batches)
+        is_behind = False
+        await found.until_done(30)
+        assert max(map(len, found.batches)) > 2
+        assert [one.request for one in found.done] == [*range(30)]
         await found.queue.stop()
 
     asyncio.run(work())

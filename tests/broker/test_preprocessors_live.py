@@ -59,6 +59,7 @@ def test_everyone_gets_what_matches(tag: Tagging, routers: int, tmp_path: Path, 
         ):
             node = PreprocessorNode("pre", tagger, Door(), times=FAST)
             await node.start()
+            view = tagger.view
             async with connect(at(last), tag=tag, times=FAST) as writer:
                 if tag == "preprocessor":
                     assert await writer._preprocessors.wait_for_any(PATIENCE)
@@ -80,6 +81,7 @@ def test_everyone_gets_what_matches(tag: Tagging, routers: int, tmp_path: Path, 
                                     due.append(payload)
                     for text, due in expected.items():
                         assert await payloads(told[text], len(due)) == due
+        assert view._is_closed  # changes that are being applied do not delay the end
         if tag == "preprocessor":
             assert node.tagged == writer._preprocessors.asked > 200
         await stopped(network)

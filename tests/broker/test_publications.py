@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
+from types import SimpleNamespace
 from typing import cast
 
+import pytest
 from tests.broker.parts import make_part
 from tests.broker.test_backlog import FakeLink, turns_until
 
 from tidings.broker.links import Lane
 from tidings.broker.queues import publications as module
 from tidings.broker.queues.publications import Publications
-from tidings.routing.protocol import messages as m
-from tidings.routing.root import Piece
+from tidings.routing.protocol import frames, messages as m
+from tidings.routing.root import Piece, Run, find_runs
 from tidings.routing.root.handover import part_columns
 
 
@@ -59,6 +61,29 @@ def test_a_flood_through_the_same_router_waits_for_others() -> None:
         assert taken.index(("side/1", 1)) <= before + 3
         assert [stamp for name, stamp in taken if name[0] == "t"] == [*range(1, 101)]
         assert len(slices) > 5, "the event loop had no turn between"
+
+    asyncio.run(work())
+
+
+def test_a_queue_that_is_never_empty_is_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
+
+    async def work() -> None:
+        nonlocal now
+        publications = Publications(lambda *_: None, lambda: None)
+        link = cast(Lane, FakeLink())
+        for turn in range(3):  # the queue is empty between the turns
+            now += module.BEHIND
+            publications.put(link, publish("w", turn))
+            assert not publications.are_behind
+            await turns_until(lambda: not len(publications))
+        publications.put(link, publish("w", 4))
+        now += 2 * module.BEHIND
+        publications.put(link, publish("w", 5))
+        assert publications.are_behind
+        await turns_until(lambda: not len(publications))
+        assert not publications.are_behind
 
     asyncio.run(work())
 
@@ -119,3 +144,26 @@ def test_a_part_is_cut_where_it_is_large() -> None:
     assert [one.is_last for one in pieces] == [*[False] * (len(pieces) - 1), True]
     empty = part_columns.Columns(make_part("out", (0, 0), [], 1, 1).message(), 100).pieces()
     assert [(len(one), one.is_last) for one in empty] == [(0, True)]
+
+
+def test_a_run_that_fails_is_taken_one_by_one() -> None:
+    async def work() -> None:
+        taken: list[int] = []
+        runs = 0
+
+        def take(_: Lane, message: m.Publish | Run) -> None:
+            nonlocal runs
+            if isinstance(message, Run):
+                runs += 1  # it failed, as after a bug
+            else:
+                taken.append(message.stamp)
+
+        publications = Publications(take, lambda: None)
+        buffer = b"".join(frames.encode(publish("w", stamp)) for stamp in range(1, 41))
+        (found,) = find_runs(buffer, frames.split(buffer)[0])
+        assert found[1] is not None
+        publications.put(cast(Lane, FakeLink()), found[1])
+        await turns_until(lambda: not len(publications))
+        assert (runs, taken) == (1, [*range(1, 41)])
+
+    asyncio.run(asyncio.wait_for(work(), 60))

@@ -22,7 +22,7 @@ from tidings.broker.queues.publications import Publications
 from tidings.channel.interests import ArrayInterests, tagging
 from tidings.model import TidingsError
 from tidings.routing.protocol import frames, messages as m
-from tidings.routing.protocol.bodies import MAGIC
+from tidings.routing.protocol.contents.envelopes import MAGIC
 from tidings.routing.protocol.limits import NONE, Limits
 from tidings.routing.root import Block, Rendezvous, Run, TaggedMany, find_runs, join_runs
 from tidings.routing.root.publishing import root_tagger
@@ -185,7 +185,7 @@ def _are_alike(one: Root, many: Root) -> None:
     for name in ("counts", "totals", "latest", "given_counts", "given"):
         assert getattr(one.machine.counts, name) == getattr(many.machine.counts, name), name
     assert one.machine.stamps.__dict__ == many.machine.stamps.__dict__
-    states = [root.journal._caught_up() for root in (one, many)]
+    states = [root.journal._catch_up() for root in (one, many)]
     for name in ("serial", "last_node", "nodes", "counters", "publishers"):
         assert getattr(states[0], name) == getattr(states[1], name), name
 

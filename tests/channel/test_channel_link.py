@@ -17,11 +17,12 @@ from tests.broker.certificates import Authority
 from tests.broker.networks import BRIEF
 from tests.broker.parts import make_part
 from tests.decoding import decode_all
+from tests.waiting import eventually
 
 from tidings import Delivery, Interrupted, Resumed
 from tidings.broker import Address, Door, RootNode, RouterNode
 from tidings.broker.admission.permissions import Grant
-from tidings.channel import Changes, ChannelLink, NodeChange, Outdated, Part, link as module
+from tidings.channel import Changes, ChannelLink, NodeChange, Outdated, Part, owner_link as module
 from tidings.filters import Attributes
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network import Refusal, TimedOut, connect_blocking, server_context
@@ -191,8 +192,7 @@ def test_parts_that_are_too_old(owner: Owner, monkeypatch: pytest.MonkeyPatch) -
         with agent.subscribe("n > 5"):
             parts = parts_of(link.changes(), 2, 3)
             monkeypatch.setattr(history, "MOST_AROUND", 0)
-        while link.changes().changes:
-            time.sleep(0.05)  # until nobody wants the node any more
+        eventually(lambda: not link.changes().changes)  # nobody wants the node any more
         with pytest.raises(Outdated, match="is unknown or too old") as found:
             link.hand_over(parts)
         assert found.value.version == link.changes().version
@@ -329,10 +329,7 @@ def test_silence_does_not_end_it(owner: Owner) -> None:
         def some() -> Iterator[Part]:
             yield first
             names = [name for name in owner.node.links if str(name).startswith("pipeline")]  # type: ignore[union-attr]
-            deadline = time.monotonic() + 60
-            while any(name in owner.node.links for name in names):  # type: ignore[union-attr]
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+            eventually(lambda: not any(name in owner.node.links for name in names))  # type: ignore[union-attr]
             yield second
 
         assert link.hand_over(some()) == 2

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import pytest
 from tests.filters.strategies import event as random_event
-from tests.repeats import draws
+from tests.repeats import amount, draws
 from tests.snapshots.test_snapshot import many_filters
 
 from tidings.channel.interests import ArrayInterests, computing, node_loading, tagging
@@ -261,7 +261,8 @@ def test_against_filters_one_by_one(
     chance = random.Random(f"{seed} {draw.__name__} {run}")
     text, event = draw(chance)
     pair = Pair(chance, tmp_path / "interests")
-    for step in range(120):
+    # wide filters take ten times as long
+    for step in range(amount(48, 120) if draw is wide else 120):
         what = chance.random()
         if what < 0.1:  # perhaps it is placed later, when other nodes are there
             pair.interests.prepare([text().encode() for _ in range(3)])

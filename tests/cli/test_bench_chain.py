@@ -13,8 +13,8 @@ from tidings.model import EnvironmentProblem
 from tidings.spark import kafka_jars
 from tidings.studies import chain
 from tidings.studies.chain import ChainReport, bench_chain
-from tidings.studies.chain.chain_report import Added
-from tidings.studies.chain.chain_stages import Latencies, Rates, Seconds
+from tidings.studies.chain.chain_report import AddedInterests
+from tidings.studies.chain.chain_stages import Latencies, Seconds, StageRates
 from tidings.studies.host.kafka_broker import broker_jars
 from tidings.studies.host.machine_info import describe_machine
 
@@ -68,8 +68,8 @@ def _report() -> ChainReport:
     one = Seconds(0.5, 0.9, 1.0, 10)
     return ChainReport(
         describe_machine(), "files", 1, 4, 2, 3, {"sql": 4}, 100, 3, 9, 8, 9.0, 50, 51, 0, 0,
-        0, 0, 0, 0, 1, 0, 1, {"root": 1}, 0, Added(1, 1, 1), Latencies(one, one, one, one, None),
-        Rates(80, 1000.0, 2000.0, 300.0, None), [],
+        0, 0, 0, 0, 1, 0, 1, {"root": 1}, 0, AddedInterests(1, 1, 1),
+        Latencies(one, one, one, one, None), StageRates(80, 1000.0, 2000.0, 300.0, None), [],
     )  # fmt: skip
 
 
@@ -86,7 +86,7 @@ def test_tables_and_the_verdict(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
     result = run("bench", "chain")
     assert result.code == 1
     assert "1 loss, 3 doubled" in result.err
-    late = msgspec.structs.replace(good, added=Added(2, 2, 1))
+    late = msgspec.structs.replace(good, added=AddedInterests(2, 2, 1))
     monkeypatch.setattr(chain, "bench_chain", lambda *_, **__: late)
     assert run("bench", "chain").code == 1
 

@@ -7,9 +7,9 @@ from tests.cli.conftest import Run
 
 from tidings.studies.network import route_bench, route_lookup, route_mixed
 from tidings.studies.network.channels import idle_channels
-from tidings.studies.network.direct import TwoWays, Way
-from tidings.studies.network.route_interests import Asked, InterestsRun
-from tidings.studies.network.route_parts import Parts
+from tidings.studies.network.direct import DirectWay, TwoWays
+from tidings.studies.network.route_interests import AskLatencies, InterestsRun
+from tidings.studies.network.route_parts import PartRun
 from tidings.studies.network.route_preprocessors import Tagged
 
 pytestmark = pytest.mark.usefixtures("forked")
@@ -34,10 +34,10 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Stand-ins for the parts that take longest; tests/studies/test_route_bench.py measures them.
     Gives the numbers of interests that were asked for."""
-    asked = Asked(500.0, 20_000.0, 100, 1.5, 2.5, 3.5, 0.5, 4.5, 5.5)
-    parts = Parts([61_000.0], [62_000.0], 63_000.0, 50, 16_384, 1.5, 49_152)
+    asked = AskLatencies(500.0, 20_000.0, 100, 1.5, 2.5, 3.5, 0.5, 4.5, 5.5)
+    parts = PartRun([61_000.0], [62_000.0], 63_000.0, 50, 16_384, 1.5, 49_152)
     tagged = Tagged(50, 71.0, 72.0, 0.73, [74_000.0, 75_000.0], 3000)
-    ways = TwoWays(3, 999, 500.0, [Way("tree", 1.25, 2.5, 91.0, 92.0, 1000)])
+    ways = TwoWays(3, 999, 500.0, [DirectWay("tree", 1.25, 2.5, 91.0, 92.0, 1000)])
     interests = list[int]()
 
     def measure_interests(_: object, __: float, count: int, **___: object) -> InterestsRun:

@@ -98,11 +98,11 @@ def test_people_are_at_their_airport() -> None:
 @pytest.mark.usefixtures("spark")
 @pytest.mark.timeout(300)
 def test_the_year_as_a_stream(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay, "SECONDS", 1.0)
-    monkeypatch.setattr(replay, "LATECOMERS", {(1, 3): ("Zora", "dep_delay > 60")})
-    result = run("demo", "--rows", "4000")
+    monkeypatch.setattr(replay, "SECONDS", 0.5)
+    monkeypatch.setattr(replay, "LATECOMERS", {(1, 2): ("Zora", "dep_delay > 60")})
+    result = run("demo", "--rows", "1500")
     assert result.code == 0, result.err
-    assert "4,000 flights" in result.out
+    assert "1,500 flights" in result.out
     assert "nodes, nothing missing" in result.out
     assert "Zora" in result.out
     assert "301, 1 of them new" in result.out

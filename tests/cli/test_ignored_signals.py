@@ -46,7 +46,7 @@ def test_they_are_found() -> None:
 
 @pytest.mark.parametrize(
     "which",
-    ["ctrl_c_ends or its_terminal", pytest.param("", marks=pytest.mark.slow)],
+    ["ctrl_c_ends", pytest.param("", marks=pytest.mark.slow)],
 )
 @pytest.mark.timeout(900)
 def test_they_pass_where_the_signals_are_ignored(tmp_path: Path, which: str) -> None:

@@ -238,3 +238,28 @@ def test_filters_that_make_no_sense_on_declared_types(run: Run, write: Write) ->
     assert "line 3, character 8: length takes a string here, found delay, an integer" in done.err
     assert "line 4, character 6: hour takes a time here, found origin, a string" in done.err
     assert "error: 3 of 4 filters are refused" in done.err
+
+
+def test_named_parts_by_event_and_by_filter(run: Run, write: Write) -> None:
+    texts = ["named('late', delay > 60) OR named('home', origin = 'EWR')", "delay < 0"]
+    filters, events = write("f.txt", "\n".join(texts)), write("e.jsonl", LINES)
+    asked = ("match", "--filters", filters, "--events", events, "--parts")
+    assert run(*asked, "--json").records == [
+        {"event": 0, "ids": [1], "parts": {"1": ["late", "home"]}},
+        {"event": 1, "ids": [1], "parts": {"1": ["home"]}},
+        {"event": 3, "ids": [2], "parts": {}},
+    ]
+    assert run(*asked, "--json", "--by", "filter").records == [
+        {"id": 1, "events": [0, 1], "parts": {"late": [0], "home": [0, 1]}},
+        {"id": 2, "events": [3], "parts": {}},
+    ]
+    shown = run(*asked).out
+    assert "late 1, home 2" in shown
+    assert run("match", "--filters", filters, "--events", events, "--json", "--by",
+               "filter").records[1] == {"id": 2, "events": [3]}  # fmt: skip
+
+
+def test_events_before_a_bad_one_are_matched(run: Run, write: Write, filters: str) -> None:
+    done = run("match", "--filters", filters, "--events", write("e.jsonl", LINES + "{\n"), "--json")
+    assert done.code == 2
+    assert [one["event"] for one in done.records] == [0, 1, 3]

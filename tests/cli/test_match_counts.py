@@ -16,7 +16,10 @@ def counts_of(*texts: str) -> MatchCounts:
 
 def test_counts_and_first_samples() -> None:
     counts = counts_of("a > 1", "a > 5", "b = 1")
-    assert [counts.count_event(n, {"a": a}) for n, a in enumerate((0, 3, 9))] == [0, 1, 2]
+    found = list(counts.match_chunk([(n, {"a": a}) for n, a in enumerate((0, 3, 9))]))
+    assert [one.places for one in found] == [[], [0], [0, 1]]
+    for one in found:
+        counts.count(one)
     told = [(tally.subscription.id, tally.count, tally.first) for tally in counts.rank()]
     assert told == [(0, 2, 1), (1, 1, 2)]
     assert counts.rank()[0].sample_text == "a = 3"
@@ -27,4 +30,5 @@ def test_equal_filters_share_a_node_and_are_told_in_order() -> None:
     graph = counts.build_graph()
     assert len(graph) == 2
     assert counts.count_sharing(graph) == 3
-    assert counts.matching_places({"a": 1, "b": 1}) == [0, 1, 2, 3]
+    (found,) = counts.match_chunk([(0, {"a": 1, "b": 1})])
+    assert found.places == [0, 1, 2, 3]

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.broker.certificates import Authority
 from tests.broker.processes import Process
@@ -95,6 +96,30 @@ def test_from_publish_to_subscribe(run: Run, write: Write, processes: Processes)
     for process in processes.all[:2]:
         process.send_signal(signal.SIGTERM)
         assert process.wait(120) == 0
+
+
+def test_related_ones_are_told_apart(run: Run, write: Write, processes: Processes) -> None:
+    relations = '[relations]\nlanguage = ""\nplace = "city"\n'
+    text = ROOT.split("[columns]", maxsplit=1)[0] + relations
+    port = processes.router(write("root.toml", text))
+    there = ("--router", f"tidings://127.0.0.1:{port}")
+    words = ("subscribe", "city = 'Chicago'", "--related", "0.7", "--most", "2", *there)
+    readers = [processes.start(*words), processes.start(*words, "--json")]
+    for reader in readers:
+        assert reader.stderr is not None
+        assert "subscribed to city = 'Chicago'" in reader.stderr.readline()
+    lines = '{"city": "Evanston"}\n{"city": "Paris"}\n{"city": "Chicago"}\n'
+    run("publish", "-", *there, stdin=lines)
+    plain, objects = (reader.communicate(timeout=120)[0] for reader in readers)
+    assert plain == '0.81   {"city": "Evanston"}  (near Evanston)\nmatch  {"city": "Chicago"}\n'
+    found = [msgspec.json.decode(line)["related"] for line in objects.splitlines()]
+    assert found[1] is None
+    (reason,) = found[0]["reasons"]
+    assert reason.pop("weight") == found[0]["weight"] == 0.8082
+    assert reason == {"context": "place", "name": "Evanston", "kind": "near"}
+    refused = run("subscribe", "city = 'Chicago'", "--related", "1.5", *there)
+    assert refused.code == 2
+    assert "found related=1.5, expected a number above 0 and at most 1" in refused.err
 
 
 def test_notifications_of_files(run: Run, root: int, processes: Processes, tmp_path: Path) -> None:

@@ -158,6 +158,12 @@ def test_fields_that_a_root_does_not_declare() -> None:
     assert [one["undeclared"] for one in view.record()["nodes"]] == [1234, 0]
 
 
+def test_bytes_that_were_sent_early() -> None:
+    view = NetworkView()
+    view.feed(report(node(0, "root", early=6000, early_used=5000), node(1, "edge", early=2000)))
+    assert "sent early 8.0 KB, 62% needed" in lines(view.draw(), 120)[0]
+
+
 def test_predicates_that_are_switched_off() -> None:
     view = NetworkView()
     root = m.NodeStatus(0, "root", "rendezvous", "127.0.0.1:1", switched_off="angrier, odd")

@@ -71,6 +71,10 @@ def test_wrong_options(run: Run, files: tuple[str, ...], tmp_path: Path) -> None
     assert "are both stdin" in both.err
     bad = run("relations", *files, *ATTRIBUTES, "--svg", str(tmp_path / "none" / "x.svg"))
     assert "the picture can't be written" in bad.err
+    assert "expected one, or both --filters and --events" in run("relations", *ATTRIBUTES).err
+    here = run("relations", "tidings://127.0.0.1:1", *files)
+    assert "found ADDRESS with --filters or --events" in here.err
+    assert "can't connect to 127.0.0.1:1" in run("relations", "tidings://127.0.0.1:1").err
     assert "found --svg without --related" in run("demo", "--svg", "x.svg").err
 
 
@@ -98,4 +102,8 @@ def test_delays_near_chicago_around_christmas() -> None:
     assert [round(one.weight or 0, 2) for one in related] == [0.86, 0.8]
     drawn = ElementTree.fromstring(draw_deliveries(exact, related, airports))
     texts = [one.text for one in drawn.iter() if one.tag.endswith("text")]
-    assert {"exact", "related", "Chicago", "General Mitchell Intl"} <= set(texts)
+    assert {
+        "matches the filter: 1", "related in place or time: 2", "Chicago: 1 match, 1 related",
+        "General Mitchell Intl: 1 related", "2013-12-22", "2013-12-25",
+    } <= set(texts)  # fmt: skip
+    assert len(texts) == len({*texts} - {"1", "2"}) + texts.count("1") + texts.count("2")

@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tidings.files import place_file, placing, replace_file, sync_handle, write_file
+from tidings.files import (
+    durable,
+    move_aside,
+    place_file,
+    placing,
+    remove_folder,
+    replace_file,
+    sync_handle,
+    write_file,
+)
 
 
 @pytest.mark.parametrize("hidden", [False, True])
@@ -84,3 +93,36 @@ def test_data_alone_is_synced_by_its_own_call(
         sync_handle(file.fileno())
         sync_handle(file.fileno(), data_only=True)
     assert calls == ["fsync", "fdatasync"]
+
+
+def test_what_is_moved_aside_keeps_its_files_and_harms_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    for text in ("a", "b"):
+        (tmp_path / "one").mkdir()
+        (tmp_path / "one" / "file").write_text(text)
+        monkeypatch.setattr(durable, "sync", synced.append)
+        place = move_aside(tmp_path / "one", tmp_path / "kept" / "aside")
+        assert place.name.startswith("one.")
+        assert (place / "file").read_text() == text
+        assert synced[-2:] == [place.parent, tmp_path]
+    assert len([*(tmp_path / "kept" / "aside").iterdir()]) == 2
+    assert synced[:2] == [tmp_path, tmp_path / "kept"]  # the new folders
+    (tmp_path / "one").mkdir()
+    assert move_aside(tmp_path / "one", tmp_path / "kept", "two") == tmp_path / "kept" / "two"
+
+
+def test_a_folder_is_hidden_before_it_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove_folder(tmp_path / "none")
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "file").write_text("a")
+    with monkeypatch.context() as patched:
+        patched.setattr("shutil.rmtree", lambda *_, **__: None)  # killed just before
+        remove_folder(tmp_path / "one")
+    (rest,) = tmp_path.iterdir()
+    assert rest.name.startswith(".")
+    remove_folder(rest)
+    assert [*tmp_path.iterdir()] == []

@@ -15,7 +15,7 @@ import pytest
 from tests.repeats import draws
 
 from tidings.filters.canonical import boxes, set_tree as nodes
-from tidings.filters.canonical.boxes import Box, Effort, Union
+from tidings.filters.canonical.boxes import Box, Union, WorkBudget
 from tidings.filters.canonical.set_tree import All, Any as AnyOf, Node
 from tidings.filters.values import sets
 from tidings.filters.values.sets import EVERYTHING, ValueSet, key
@@ -215,7 +215,7 @@ def test_subtract_leaves_disjoint_pieces_of_what_is_outside(seed: int) -> None:
     empty = 0
     for _ in draws(200, lambda: empty > 10):
         box, union = random_box(rng), random_union(rng)
-        pieces = boxes.subtract(box, union, Effort(PLENTY))
+        pieces = boxes.subtract(box, union, WorkBudget(PLENTY))
         assert pieces is not None
         assert model(pieces) == model([box]) - model(union)
         assert all(map(is_valid, pieces))
@@ -226,8 +226,8 @@ def test_subtract_leaves_disjoint_pieces_of_what_is_outside(seed: int) -> None:
 
 def test_subtract_gives_up_when_its_effort_is_spent() -> None:
     holes: Union = [{"a": sets.points([key(n)]), "b": sets.points([key(n)])} for n in range(50)]
-    assert boxes.subtract({}, holes, Effort(100)) is None
-    assert boxes.subtract({}, holes, Effort(PLENTY))
+    assert boxes.subtract({}, holes, WorkBudget(100)) is None
+    assert boxes.subtract({}, holes, WorkBudget(PLENTY))
 
 
 def test_hull_is_the_smallest_box_around(seed: int) -> None:

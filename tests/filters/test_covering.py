@@ -430,7 +430,7 @@ def test_regular_expressions_wait_for_an_event() -> None:
     pinned = parse("x = '" + "a" * 60 + "!'")
     assert not parse("x RLIKE '(a+)+$'").covers(pinned)
     assert not parse("x RLIKE '(a+)+$' AND x = '" + "a" * 60 + "!'").never
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < 20  # a limit on hanging: running it takes hours
     assert parse("'abc' RLIKE 'b'").matches({})
 
 

@@ -178,8 +178,9 @@ def test_what_is_remembered_stays_small(monkeypatch: pytest.MonkeyPatch) -> None
     ["a", " ", "a.", "a = 1 AND ", "'", "''", "a IN (1, ", "1, ", "a LIKE '", "a BETWEEN 1 AND ",
      "-", "AND ", "\n=", "a =    "],
 )  # fmt: skip
-def test_no_text_takes_long(piece: str) -> None:
+@pytest.mark.parametrize("most", [20, pytest.param(2, marks=pytest.mark.bench)])
+def test_no_text_takes_long(piece: str, most: int) -> None:
     for text in (piece * (200_000 // len(piece)), "a IN (" + piece * (200_000 // len(piece))):
         start = time.process_time()
         fast_sql.read(text, Context())
-        assert time.process_time() - start < 2
+        assert time.process_time() - start < most

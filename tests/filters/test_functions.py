@@ -304,6 +304,10 @@ CASES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("preorder", (5,), None),
     ("preorder", (None,), None),
     ("preorder", ("a", "mark"), 0),
+    ("named", ("late", True), True),
+    ("named", ("late", False), False),
+    ("named", ("late", None), None),
+    ("named", ("late", 5), None),
     ("foreign", ("n + 1", 1), 2),
     ("foreign", ("n + 1", "x"), None),
     ("foreign", ("n + 1", None), None),
@@ -363,7 +367,7 @@ def test_values_of_no_meaning_give_null(name: str) -> None:
 
 OWN = {"cidr", "inet", "within_box", "within_km", "subject_field", "subject_length",
        "subject_matches", "isa", "preorder", "foreign", "apply", "isabsent", "isnested",
-       "leaves"}  # fmt: skip
+       "leaves", "named"}  # fmt: skip
 
 
 def test_names() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tidings import parse
 from tidings.filters.canonical import point_images
-from tidings.filters.canonical.boxes import Box, Effort
+from tidings.filters.canonical.boxes import Box, WorkBudget
 from tidings.filters.dialects import Context
 from tidings.filters.dialects.sql.dialect import parse_term
 from tidings.filters.language.expression import Expression
@@ -207,11 +207,11 @@ def test_a_filter_with_a_long_text_is_canonical() -> None:
 
 
 def test_computing_is_a_part_of_the_effort() -> None:
-    effort = Effort(100)
+    effort = WorkBudget(100)
     node, given = term("lower(a)"), box(a="A" * 1_000)
     assert point_images.image("lower(a)", node, given, effort) == points("a" * 1_000)
     assert effort.left < 100
-    assert point_images.image("lower(a)", node, given, Effort(1)) is None
+    assert point_images.image("lower(a)", node, given, WorkBudget(1)) is None
 
 
 @pytest.mark.parametrize(

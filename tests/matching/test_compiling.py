@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import runpy
 import subprocess
 import sys
 import time
@@ -47,6 +48,41 @@ def test_a_kernel_is_kept_where_its_folder_says() -> None:
     folders = compiling.kernel_folders()
     assert Path(join_all._cache.cache_path) == folders["segments"]
     assert Path(sort_lists._cache.cache_path) == folders["tallies"]
+
+
+SUM = """
+from tidings.matching.jit import short_kernel
+
+@short_kernel
+def add(left, right):
+    return left + right{more}
+"""
+
+
+def test_copies_of_the_same_sources_share_their_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel of another clone is not compiled again; one of other sources is."""
+    monkeypatch.setenv("TIDINGS_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(compiling.cache_folder()))
+    found = []
+    for clone, more in (("one", ""), ("two", ""), ("other", " + 1"), ("three", "")):
+        file = tmp_path / clone / "room" / "sum_kernels.py"
+        file.parent.mkdir(parents=True)
+        file.write_text(SUM.format(more=more))
+        names = runpy.run_path(str(file))
+        found.append((names["add"](1, 2), sum(names["add"].stats.cache_hits.values())))
+    assert found == [(3, 0), (3, 1), (4, 0), (3, 1)]
+
+
+def test_if_the_user_has_chosen_a_folder_numba_names_what_is_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing there has the digest of the sources, so copies do not share."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert (
+        compiling._Locator.from_function(test_one_kernel_at_most_sorts_with_numba, __file__) is None
+    )
 
 
 def test_processes_that_compile_at_the_same_time_keep_their_code_apart(tmp_path: Path) -> None:

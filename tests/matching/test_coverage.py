@@ -85,7 +85,7 @@ def test_small_blocks_that_run_full(
     full: list[bool] = []
     pairs = cover_join.CoverJoin.pairs
 
-    def watched(join: cover_join.CoverJoin, *args: Any) -> cover_join.Found | None:
+    def watched(join: cover_join.CoverJoin, *args: Any) -> cover_join.HullPairs | None:
         found = pairs(join, *args)
         full.append(found is None)
         return found

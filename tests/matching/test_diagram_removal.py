@@ -19,7 +19,7 @@ from tidings.matching.diagrams.class_edges import find_edges
 from tidings.matching.diagrams.diagram_arrays import CompiledDiagrams, link_classes
 from tidings.matching.diagrams.diagrams import Diagrams, Draft
 from tidings.matching.diagrams.node_classes import Knowledge
-from tidings.matching.diagrams.planning.numbered_tests import Tests as NumberedTests
+from tidings.matching.diagrams.planning.numbered_tests import OrderedTests
 from tidings.matching.diagrams.planning.ranking import Ranking
 from tidings.matching.diagrams.reference.decision_tree import Decision
 from tidings.matching.diagrams.reference.implication_graph import ImplicationGraph
@@ -208,7 +208,7 @@ def implied_nodes(graph: ImplicationGraph, node: Decision) -> Iterator[Decision]
                     yield target
 
 
-def knowledge_of(node: Decision, tests: NumberedTests) -> Knowledge:
+def knowledge_of(node: Decision, tests: OrderedTests) -> Knowledge:
     """What a node knows, in codes."""
     number = {term.text: at for at, term in enumerate(tests.terms)}
     found = []

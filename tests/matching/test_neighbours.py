@@ -9,7 +9,7 @@ from tests.repeats import runs
 from tests.snapshots.test_snapshot import many_filters
 
 from tidings import Filter, parse
-from tidings.matching.covering.neighbours import MAYBE, NO, YES, Neighbours
+from tidings.matching.covering.compiled_neighbours import MAYBE, NO, YES, Neighbours
 from tidings.matching.segments.segment_builder import build_segment
 
 

@@ -13,7 +13,7 @@ from tests.snapshots.test_snapshot import many_filters
 from tidings import Attributes, Filter, Ontology, parse
 from tidings.filters.canonical import covers_among
 from tidings.filters.values import ValueSet, sets
-from tidings.matching.placing import BoxIndex, Found, Sketches, ask, is_plain
+from tidings.matching.placing import BoxIndex, FoundSlots, Sketches, ask, is_plain
 from tidings.matching.placing.sketches import key_of
 from tidings.matching.segments.segment_builder import build_segment
 
@@ -98,7 +98,7 @@ def from_a_graph(rng: random.Random, count: int) -> list[Filter]:
 Draw = Callable[[random.Random, int], list[Filter]]
 
 
-def as_lists(both: tuple[Found, Found]) -> list[list[list[int]]]:
+def as_lists(both: tuple[FoundSlots, FoundSlots]) -> list[list[list[int]]]:
     return [[one.tolist() for one in found] for found in both]
 
 
@@ -130,6 +130,7 @@ def test_neighbours_are_those_of_all_pairs(seed: int, run: int, draw: Draw) -> N
         is_simple += question.simple_box() is not None
         assert set(sketches.above(question)) >= over, one
         assert set(sketches.below(question)) >= under, one
+        assert sketches.around(question) == (sketches.above(question), sketches.below(question))
     questions = [ask(one.form, TOPICS) for one in new]
     together = index.find_all(questions)
     assert [*map(as_lists, together)] == [as_lists(index.find(one)) for one in questions]

@@ -14,8 +14,8 @@ from tidings import Filter, FilterError, Matcher, parse
 from tidings.filters.language.evaluation import truth
 from tidings.filters.language.expression import Attribute, Call, Literal
 from tidings.filters.values import regular
+from tidings.matching.rank_space.arrow_evaluation import Columnar
 from tidings.matching.rank_space.arrow_functions import NotColumnar
-from tidings.matching.rank_space.columnar import Columnar
 
 Columns = dict[tuple[str, ...], Any]
 ATOMS = ["a", "b", ".", "é", "ß", "日", "\\n", "\n", "[ab]", "[^a]", "[é-ü]", r"\d", r"\w", r"\s",

@@ -40,3 +40,34 @@ def test_no_kernel_is_compiled_after_the_start(seed: int) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+RUNS = """
+from numba.core.dispatcher import Dispatcher
+from tidings.channel.interests import ArrayInterests, load_interest_kernels
+from tidings.matching import load_kernels
+from tidings.matching.placing import sketch_kernels
+from tidings.matching.segments import join_kernels
+
+def signatures():
+    found = {**vars(join_kernels), **vars(sketch_kernels)}
+    return {name: len(one.signatures) for name, one in found.items() if isinstance(one, Dispatcher)}
+
+load_kernels()
+load_interest_kernels()
+before = signatures()
+interests = ArrayInterests()
+for number in range(40):
+    interests.place(b"x = %d AND y > %d" % (number % 7, number % 11))
+    if number % 13 == 0:
+        interests.seal_recent()
+    tagged = interests.tag_many([b'{"x": %d, "y": 5}' % (at % 7) for at in range(120)])
+assert len(tagged.nodes)
+assert signatures() == before, (before, signatures())
+"""
+
+
+def test_no_kernel_is_compiled_while_interests_are_placed_and_runs_are_tagged() -> None:
+    """Compiling one would keep the event loop of a rendezvous point busy for seconds."""
+    done = subprocess.run([sys.executable, "-c", RUNS], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

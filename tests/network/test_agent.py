@@ -31,6 +31,8 @@ from tidings.routing.protocol import Limits
 from tidings.store.journal import journal, log_segments
 from tidings.studies.host.ports import free_ports
 
+NAMED = "named('one', n = 1) OR named('a', s = 'a') OR n = 2"
+
 
 def test_addresses() -> None:
     several = parse_addresses("tidings://one:1,two/c")
@@ -188,6 +190,7 @@ def test_attributes_subject_and_time(tmp_path: Path) -> None:
             connect(at(edge), times=FAST) as agent,
             connect(at(network[0]), times=FAST) as writer,
             agent.subscribe("n >= 0") as told,
+            agent.subscribe(NAMED) as named,
         ):
             await writer.publish({"n": 1, "s": "a"}, b"1", subject="first")
             await writer.publish({"n": 2}, b"2", share=False)
@@ -207,7 +210,12 @@ def test_attributes_subject_and_time(tmp_path: Path) -> None:
             while not isinstance(third := await told.next(PATIENCE), Delivery):
                 assert isinstance(third, Interrupted | Resumed)
             assert (third.attributes, third.subject, third.payload) == ({"n": 3}, "third", b"3")
-            assert third.matched == ("n >= 0",)
+            assert "n >= 0" in third.matched
+            parts = [await named.next(PATIENCE) for _ in range(2)]
+            assert [one.parts for one in parts if isinstance(one, Delivery)] == [
+                {NAMED: ["one", "a"]},
+                {},  # the attributes were not shared
+            ]
             await again.stop()
         await network[1][0].stop()
         await network[0].stop()

@@ -12,9 +12,11 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.broker.networks import FAST
+from tests.repeats import amount
 from tests.waiting import PATIENCE, eventually, waits_in
 
 import tidings
@@ -300,6 +302,58 @@ def test_ctrl_c_never_leaves_a_lock_locked() -> None:
                 assert not condition._is_owned()
     finally:
         signal.signal(signal.SIGVTALRM, before)
+
+
+def test_ctrl_c_just_before_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread whose wait is about to begin notices it too. Without a limit on each wait, it
+    notices nothing in one of 30 rounds or so, and waits forever."""
+
+    class Interrupted(BaseException):
+        pass
+
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    monkeypatch.setattr(blocking, "LONGEST_WAIT", 0.05)
+    main, begins, noticed = threading.get_ident(), threading.Semaphore(0), threading.Semaphore(0)
+    told = blocking.BlockingSubscription(SimpleNamespace(check_thread=lambda: None), None)  # type: ignore[arg-type]
+    condition = blocking._Condition()
+
+    def wait_for_condition() -> None:
+        with condition:
+            begins.release()
+            condition.wait()
+
+    def wait_for_item() -> None:
+        begins.release()
+        told.next()
+
+    todo = [wait_for_item] * amount(150, 2_000) + [wait_for_condition] * amount(50, 1_000)
+
+    def watch() -> None:
+        for _ in todo:
+            begins.acquire()
+            while not waits_in(main, "next", "wait"):
+                pass
+            signal.pthread_kill(main, signal.SIGUSR1)
+            if not noticed.acquire(timeout=PATIENCE):
+                told._told.put(None)
+                with condition:
+                    condition.notify()
+
+    watching = threading.Thread(target=watch, daemon=True)
+    before, every = signal.signal(signal.SIGUSR1, interrupt), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        watching.start()
+        for one in todo:
+            with pytest.raises(Interrupted):
+                one()
+            noticed.release()
+    finally:
+        sys.setswitchinterval(every)
+        signal.signal(signal.SIGUSR1, before)
+    watching.join()
 
 
 # -- whole processes -----------------------------------------------------------------------------

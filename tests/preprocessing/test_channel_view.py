@@ -19,8 +19,10 @@ from tests.repeats import draws, runs
 from tidings.filters import Attributes, parse
 from tidings.model import TidingsError
 from tidings.preprocessing import ChannelView, channel_view
+from tidings.preprocessing.channel_view import Closed
 from tidings.routing.clients import Follower
 from tidings.routing.protocol import messages as m, unpack_tag
+from tidings.snapshots.incremental_edges import IncrementalEdges
 
 
 @pytest.fixture(autouse=True)
@@ -193,3 +195,39 @@ def test_places(tmp_path: Path) -> None:
     with pytest.raises(TidingsError):
         view.place("n >")
     assert parse("n > 1").key == parse("1 < n").key
+
+
+def test_a_view_that_is_closed_applies_no_more_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process can end at once, though hundreds of changes have come. Tags stay as they are."""
+    root = Root(tmp_path)
+    first = root.place("n > 1")
+    root.sync()
+    view = view_of(root)
+    catch_up(root, view)
+    before = view.tag(b'{"n": 30}')
+    linked: list[int] = []
+    link = IncrementalEdges._link
+
+    def count(edges: IncrementalEdges, place: int) -> None:
+        linked.append(place)
+        if len(linked) == 3:
+            view.close()
+        link(edges, place)
+
+    monkeypatch.setattr(IncrementalEdges, "_link", count)
+    for number in range(2, 10):
+        root.place(f"n > {number}")
+    root.sync()
+    with pytest.raises(Closed, match="the view of the channel is closed"):
+        catch_up(root, view)
+    assert len(linked) == 3
+    assert view.tag(b'{"n": 30}') == before
+    tag = unpack_tag(before)
+    assert tag is not None
+    assert tag.nodes == (first,)
+    another = view_of(root)  # all nodes
+    another.close()
+    with pytest.raises(Closed):
+        catch_up(root, another)

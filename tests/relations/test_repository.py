@@ -29,7 +29,8 @@ from tidings.relations import (
     load_relations,
 )
 from tidings.relations.clusters import relate
-from tidings.relations.merit import Postings, best_nodes, choose_hops, score_hops
+from tidings.relations.merit import Postings, best_nodes, choose_hops, plans, score_hops
+from tidings.relations.merit.plans import UNPLANNED, Sightings
 
 READING = Reading(place="city", coordinates=("lat", "lon"), time="day", tag="topic", person="who")
 CITIES = ["Chicago", "Evanston", "Milwaukee", "Illinois", "Boston", "Paris", "atlantis"]
@@ -113,7 +114,9 @@ class Model:
             for box in filter_.form.boxes or ():
                 means, fits = [], True
                 for name, allowed in box.items():
-                    points = [one[1] for one in allowed.points(64) or () if one[0] == 4]
+                    held = allowed.points(64) or ()
+                    points = [one[1] for one in held if one[0] == 4]
+                    points = points if len(points) == len(held) else []  # null is not a name
                     context: Any = names.get(name)
                     wanted = [semantic.term(context, one) for one in points] if context else []
                     if wanted and None not in wanted:
@@ -125,7 +128,7 @@ class Model:
                     else:
                         fits = fits and key(event.get(name, ABSENT)) in allowed
                 mean = sum(means) / len(means) if means else 0.0
-                if fits and mean >= least:
+                if fits and mean >= least - 1e-9:
                     found[id_] = max(mean, found.get(id_, 0.0))
         return found
 
@@ -148,7 +151,7 @@ def make(semantic: SemanticStore, rng: random.Random) -> Repository:
     settings = StoreSettings(rng.choice([1, 2]), rng.choice([3, 50, 1000]), rng.choice([20, 1e9]))
     weights = rng.choice([Weights(), Weights(near_km=300, near_days=3, descendant=0.5)])
     return Repository(semantic, READING, weights=weights, settings=settings,
-                      limit=rng.choice(limits))  # fmt: skip
+                      limit=rng.choice(limits), plan_all=rng.random() < 0.5)  # fmt: skip
 
 
 @pytest.mark.parametrize("run", runs(6, 60))
@@ -190,9 +193,13 @@ def test_random_traffic_against_a_list(run: int, seed: int, semantic: SemanticSt
             terms = list(repository.reader.terms(event))
             assert found == pytest.approx(model.related(semantic, repository.weights, event, terms))
             scores = score_hops(repository.store.find(terms), repository.weights.best)
-            assert {one.hop: one.merit for one in proposal.frames} == pytest.approx(
-                choose_hops(scores, repository.limit)
-            )
+            if proposal.plan is UNPLANNED:  # values that were neither forwarded nor seen before
+                assert not repository.plan_all
+                assert repository.propose(event, now).plan is not UNPLANNED
+            else:
+                assert {one.hop: one.merit for one in proposal.frames} == pytest.approx(
+                    choose_hops(scores, repository.limit)
+                )
     assert len(repository.exact) == len(model.held)
     for id_ in list(model.held):
         repository.cancel(id_)
@@ -200,6 +207,8 @@ def test_random_traffic_against_a_list(run: int, seed: int, semantic: SemanticSt
     assert repository.exact.held_answers() == 0
     assert not repository._held
     assert not repository._holders
+    assert not repository._forwarded
+    assert not repository._values_of_node
 
 
 def test_random_traffic_uses_all_paths(seed: int, semantic: SemanticStore) -> None:
@@ -434,7 +443,8 @@ def test_tags_in_lists(semantic: SemanticStore) -> None:
 
 @pytest.mark.parametrize("least", [0, -1, 1.1])
 def test_related_is_a_share(least: float, semantic: SemanticStore) -> None:
-    with pytest.raises(TidingsError, match=r"found related=.*, expected a number above 0, up to 1"):
+    expected = r"found related=.*, expected a number above 0 and at most 1"
+    with pytest.raises(TidingsError, match=expected):
         Repository(semantic, READING).subscribe(1, "topic = 'rose'", "B", related=least)
 
 
@@ -514,7 +524,7 @@ def test_nodes_have_counts_at_hops(semantic: SemanticStore) -> None:
     with pytest.raises(TidingsError, match=r"found the id 'none', expected one that"):
         repository.set_count("none", "B", 1)
     repository.subscribe("me", "topic = 'rose'", "B", related=0.5)
-    with pytest.raises(TidingsError, match=r"found another hop of 'me', expected one"):
+    with pytest.raises(TidingsError, match=r"found a second hop for 'me', expected one"):
         repository.set_count("me", "C", 1)
 
 
@@ -530,3 +540,30 @@ def test_work_is_done_later_and_in_pieces(semantic: SemanticStore) -> None:
     repository.work()
     repository.route({"topic": "rose"}, 99)
     assert repository.pending == 0  # it is known already
+
+
+def test_values_are_planned_when_they_come_again_or_were_forwarded(
+    semantic: SemanticStore,
+) -> None:
+    repository = Repository(semantic, Reading(tag="topic"), plan_all=False)
+    repository.subscribe(1, "topic = 'rose'", "B")
+    rose, lily = {"topic": "rose"}, {"topic": "lily"}
+    assert repository.propose(rose, 0).plan is UNPLANNED
+    assert [frame.ids for frame in repository.route(rose, 0)] == [(1,)]
+    repository.work()
+    repository._sightings = Sightings()  # it was forwarded, so it need not be seen again
+    assert [frame.merit for frame in repository.propose(rose, 1).frames] == [1.0]
+    assert repository.propose(lily, 2).plan is UNPLANNED
+    assert repository.propose(lily, 3).plan is not UNPLANNED
+    assert repository.propose({"topic": ["rose"] * 300}, 4).plan is not UNPLANNED
+    repository.cancel(1)
+    assert not repository._forwarded
+
+
+def test_sightings_forget_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "MOST", 3)
+    seen = Sightings()
+    assert [seen.is_first((n,)) for n in range(5)] == [True] * 5
+    assert not seen.is_first((0,))
+    assert [seen.is_first((n,)) for n in range(5, 8)] == [True] * 3
+    assert seen.is_first((0,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import random
 import sys
 from typing import Any
@@ -87,7 +88,21 @@ def test_a_place_has_other_names_and_coordinates(store: SemanticStore) -> None:
     assert store.term("place", (41.9, -87.6)) == Term("place", Place("", 41.9, -87.6))
 
 
-@pytest.mark.parametrize("given", ["", (91, 0), (1,), (True, 2), None, 3, ("a", "b")])
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        (91, 0),
+        (1,),
+        (True, 2),
+        None,
+        3,
+        ("a", "b"),
+        (10**400, 0),
+        (0, math.nan),
+        (0, -math.inf),
+    ],
+)
 def test_what_is_no_place_is_no_term(store: SemanticStore, given: Any) -> None:
     assert store.term("place", given) is None
 

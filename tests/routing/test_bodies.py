@@ -6,8 +6,20 @@ import msgspec
 from hypothesis import example, given, strategies as st
 
 from tidings.routing.clients.subscriber import Delivery, Subscriber
-from tidings.routing.protocol import About, Piece, body_of, messages as m, unwrap, wrap
-from tidings.routing.protocol.bodies import MAGIC, NOTHING
+from tidings.routing.protocol import (
+    About,
+    Envelope,
+    Piece,
+    body_of,
+    frames,
+    make_front,
+    messages as m,
+    open_body,
+    unwrap,
+    wrap,
+)
+from tidings.routing.protocol.contents.bodies import NOTHING
+from tidings.routing.protocol.contents.envelopes import MAGIC
 
 texts = st.text(max_size=20)
 abouts = st.builds(
@@ -34,6 +46,31 @@ def test_what_only_looks_like_a_body_is_a_payload(data: bytes) -> None:
     about, payload = unwrap(MAGIC + data)
     if about == NOTHING:
         assert (MAGIC + data).endswith(payload)
+
+
+@given(st.binary(max_size=30), st.binary(max_size=30), abouts, st.binary(max_size=20))
+@example(b"", b"", NOTHING, MAGIC)
+@example(b"c", b"", NOTHING, MAGIC + b"\0\0\0\x80")
+def test_an_envelope_is_told_apart(
+    context: bytes, found: bytes, about: About, payload: bytes
+) -> None:
+    inner = wrap(about, payload)
+    body = make_front(context, found) + inner
+    assert open_body(body) == (Envelope(context, found), inner)
+    assert unwrap(body) == (about, payload)
+    frame = frames.encode(m.Notification(1, 2, (m.Mark(3, 4, (3,)),), body, "päul", 5))
+    assert frames.context_at(b"x" + frame, 1) == context
+    assert open_body(inner) == (Envelope(), inner)
+    assert bool(context or found) or body == inner  # other channels pay nothing
+
+
+@given(st.binary(max_size=40))
+def test_what_only_looks_like_an_envelope_is_a_body(data: bytes) -> None:
+    body = MAGIC + data[:3] + b"\x80" + data[3:]
+    said, rest = open_body(body)
+    frame = frames.encode(m.Notification(1, 2, (), body, "", 5))
+    assert frames.context_at(frame, 0) == said.context
+    assert body == make_front(*said) + rest or body.endswith(rest)
 
 
 def test_old_publications_are_read() -> None:

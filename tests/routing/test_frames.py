@@ -43,7 +43,8 @@ others = st.one_of(
     st.builds(m.Publish, st.text(max_size=5), numbers, numbers, st.binary(), st.binary(),
               tag=st.binary(max_size=40)),
     st.builds(m.Setup, numbers, numbers, labels, labels, numbers, numbers),
-    st.builds(m.Beat, numbers, numbers, tables, digests, numbers, st.none() | edges),
+    st.builds(m.Beat, numbers, numbers, tables, digests, numbers, st.none() | edges, numbers,
+              st.booleans()),
     st.builds(m.Graph, numbers, numbers, st.dictionaries(numbers, labels, max_size=3), tables),
     st.builds(m.Answer, numbers, numbers, numbers, numbers, numbers, tables, st.text(max_size=5)),
     st.builds(m.Answer, numbers, numbers, steps=steps),
@@ -66,6 +67,11 @@ others = st.one_of(
     st.builds(m.Subscribe, numbers, labels, st.booleans()),
     st.builds(m.Locate, numbers, labels, numbers),
     st.builds(m.Identify, numbers),
+    st.builds(m.Inspect, numbers),
+    st.builds(m.Inspected, numbers, st.text(max_size=5), st.text(max_size=5), numbers, numbers,
+              numbers, numbers, numbers,
+              st.lists(st.builds(m.LearntNode, st.binary(max_size=9), st.text(max_size=5), numbers,
+                                 numbers), max_size=2).map(tuple)),
     st.builds(m.Advise, numbers),
     st.builds(m.Advised, numbers, numbers,
               st.lists(st.builds(m.RouterLoad, st.text(max_size=5), numbers, numbers, numbers,
@@ -169,8 +175,8 @@ def test_switches() -> None:
     with pytest.raises(FrameError, match="a switch to another channel, expected frames"):
         frames.split(data)
     old = first[:5] + b"\x07" + first[6:]
-    with pytest.raises(FrameError, match="version 7 of the protocol, expected version 11; use the"):
+    with pytest.raises(FrameError, match="version 7 of the protocol, expected version 12; use the"):
         frames.scan(old, 0)
     wrong = struct.pack("<IBB", 8, frames.SWITCH, frames.VERSION) + bytes(6)
-    with pytest.raises(FrameError, match="kind 3 and version 11, expected kinds 1 to 3"):
+    with pytest.raises(FrameError, match="kind 3 and version 12, expected kinds 1 to 5"):
         frames.scan(wrong, 0)

@@ -222,6 +222,35 @@ def test_an_answer_says_nothing_about_what_is_in_doubt() -> None:
     assert len(one.inbox) == 4
 
 
+def test_a_beat_that_is_behind_says_nothing_about_what_is_in_doubt() -> None:
+    """While a router joins another node above it, the third notification does not come that way.
+    The beats of the router stay at the second one, which is all that they are about, until it has
+    joined."""
+    one = Subscriber("s", "r", b"x", Times(), ordered=True)
+    begin(one)
+    one.receive(m.Counted(1, 2, NODE, 0, 0, {}), 0)
+    low, lower = 20, 14
+    numbers = (low, 1), (low, 2), (lower, 1), (low, 3)
+    first, second, third, fourth = (
+        m.Notification(1, at, (m.Mark(*one, (NODE,)),), b"%d" % at, "p", at)
+        for at, one in enumerate(numbers, 1)
+    )
+    one.receive(first, 1.0)
+    one.receive(m.Skipped(), 1.0)
+    one.receive(second, 1.0)
+    one.receive(m.Beat(1, 2, {}, digest((NODE,)), 2, behind=True), 1.0)
+    one.receive(fourth, 1.0)
+    assert [what.serial for what in one.inbox if isinstance(what, Told)] == [1, 2]
+    one.receive(m.Skipped(), 2.0)  # the router has joined
+    ((_, count),) = one.receive(m.Beat(1, 4, {}, digest((NODE,)), 4), 2.0)
+    assert isinstance(count, m.Count)
+    ((_, asked),) = one.receive(m.Counted(1, count.request, NODE, 4, 4, {low: 3, lower: 1}), 2.0)
+    assert isinstance(asked, m.Recover)
+    one.receive(m.Recovered(1, asked.request, (third,)), 2.0)
+    assert [what.serial for what in one.inbox if isinstance(what, Told)] == [1, 2, 3, 4]
+    assert len(one.inbox) == 4
+
+
 def test_what_the_root_still_has_is_never_given_up(seed: int) -> None:
     """The application reads now and then, so answers often find no room; and they take long, longer
     than it takes until a gap would be given up."""

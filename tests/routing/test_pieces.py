@@ -113,6 +113,36 @@ def test_in_order_the_next_of_the_publisher_shows_what_stays_unfinished(other: P
     assert not pieces
 
 
+def test_scattered_pieces_of_an_ordered_subscription(seed: int) -> None:
+    """Others of the publisher come between them, and every payload arrives whole."""
+    chance = random.Random(seed)
+    for _ in range(20):
+        pieces, stamp = Pieces(ordered=True), 1
+        whole, found = dict[int, bytes](), dict[int, bytes]()
+        todo: list[tuple[int, Piece | None, bytes]] = []
+        for _ in range(chance.randrange(1, 5)):
+            parts = [chance.randbytes(3) for _ in range(chance.randrange(1, 5))]
+            whole[stamp] = b"".join(parts)
+            todo += [(stamp + at, Piece(stamp, at, len(parts)), one)
+                     for at, one in enumerate(parts)]  # fmt: skip
+            stamp += len(parts)
+        todo += [(stamp + n, None, b"") for n in range(5)]
+        chance.shuffle(todo)
+        for serial, (at, other, part) in enumerate(todo, 1):
+            pieces.pass_by("p", at, other)
+            if other is not None:
+                done = pieces.add("p", at, serial, other, part, scattered=True)
+                found |= {} if done is None else {other.first: done[0]}
+        assert found == whole
+        assert not pieces
+        assert not pieces.dropped
+    pieces.add("p", 1, 1, Piece(1, 0, 2), b"x", scattered=True)
+    pieces.tick(0)
+    pieces.tick(LONGEST + 1)
+    pieces.add("p", 2, 2, Piece(1, 1, 2), b"y", scattered=True)
+    assert pieces.dropped == [Dropped([1], is_news=True), Dropped([2], is_news=False)]
+
+
 # -- confirmations, against a list -----------------------------------------------------------------
 
 

@@ -4,13 +4,17 @@ grant them, and what they refuse."""
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 
 import msgspec
 import pytest
+from tests.repeats import rounds
 from tests.routing.sent import to
 from tests.routing.world import Disk, Sets, encode
 
 from tidings.filters import parse
+from tidings.routing.clients import Phase
+from tidings.routing.clients.subscriber import Lost, Subscriber, Told
 from tidings.routing.forwarding.cache import Cache
 from tidings.routing.forwarding.downstream import Downstream
 from tidings.routing.forwarding.neighbours import SIGNED, Name, Signed, rights
@@ -22,6 +26,7 @@ from tidings.routing.root.rendezvous import Rendezvous
 UP = "up"
 HALF = (encode({0, 1, 2, 3}).hex(),)
 LESS = (encode({0}).hex(),)
+MORE = (encode({0, 1, 2, 3, 4}).hex(),)
 
 
 class Door:
@@ -271,3 +276,100 @@ def test_any_sequence_of_grants_and_times(seed: int) -> None:
                 router.hear("eve")
                 router.revoke(now)
                 assert all(ends[one] > now for one in router.neighbours["eve"].nodes)
+
+
+class Line:
+    """A root, perhaps a router, an ordered subscriber whose rights change, and another subscriber
+    with a narrower interest. Each link keeps the order; which link is next is drawn."""
+
+    def __init__(self, chance: random.Random, *, with_router: bool, loses: bool) -> None:
+        self.chance, self.loses, self.now = chance, loses, 0.0
+        self.door = Door(eve=HALF)
+        self.nodes: dict[str, Rendezvous | Router] = {"root": a_root(self.door)}
+        self.edge = "root"
+        if with_router:
+            self.edge = "router"
+            self.nodes["router"] = Router("router", "root", Times(), Cache(1000))
+            self.door.guard(self.nodes["router"])
+        times = Times()
+        self.clients = {
+            name: Subscriber(name, self.edge, encode(points), times, ordered=True)
+            for name, points in (("eve", {0, 1}), ("other", {1}))
+        }
+        self.links: dict[tuple[str, str], list[m.Message]] = {}
+        self.published: list[bytes] = []
+        for one in self.clients.values():
+            self.put(str(one.name), one.start(0.0))
+
+    def put(self, sender: str, sent: Iterable[tuple[Name, m.Message]]) -> None:
+        for to_, message in sent:
+            lost = self.loses and isinstance(message, m.Refuse) and self.chance.random() < 0.7
+            if not lost:
+                self.links.setdefault((sender, str(to_)), []).append(message)
+
+    def step(self) -> bool:
+        """Deliver one message; False if there is none."""
+        ready = [key for key, waiting in self.links.items() if waiting]
+        if not ready:
+            return False
+        sender, to_ = self.chance.choice(ready)
+        message = self.links[sender, to_].pop(0)
+        if to_ in self.clients:
+            self.put(to_, self.clients[to_].receive(message, self.now))
+        elif to_ in self.nodes:
+            self.put(to_, self.nodes[to_].receive(sender, message, self.now))
+            self.store()
+        return True
+
+    def store(self) -> None:
+        root = self.nodes["root"]
+        assert isinstance(root, Rendezvous)
+        self.put("root", root.mark_stored(root.written, self.now))
+
+    def settle(self, seconds: float) -> None:
+        for _ in range(round(seconds / 0.5)):
+            while self.step():
+                pass
+            self.now += 0.5
+            for name, one in (*self.nodes.items(), *self.clients.items()):
+                self.put(name, one.tick(self.now))
+            self.store()
+
+    def publish(self) -> None:
+        point, stamp = self.chance.randrange(2), len(self.published) + 1
+        self.published.append(b"%d" % stamp)
+        said = m.Publish("writer", stamp, 1, bytes([point]), self.published[-1])
+        self.put("root", self.nodes["root"].receive("writer", said, self.now))
+        self.store()
+
+    def change_rights(self) -> None:
+        """All these rights cover what eve wants, but what was granted under others is void."""
+        self.door.limits["eve"] = self.chance.choice((HALF, MORE))
+        self.put(self.edge, self.nodes[self.edge].renew_rights("eve", self.now))
+
+
+@pytest.mark.parametrize("loses", [False, True])
+@pytest.mark.parametrize("with_router", [False, True])
+def test_rights_that_are_renewed_lose_nothing(seed: int, with_router: bool, loses: bool) -> None:
+    """While rights are taken away and given back, also if no word of it arrives, an ordered
+    subscriber gets everything once and in order."""
+    chance, refused = random.Random(f"{seed} {with_router} {loses}"), 0
+    for _ in rounds(12, 200):
+        line = Line(chance, with_router=with_router, loses=loses)
+        line.settle(5)
+        eve = line.clients["eve"]
+        assert eve.phase is Phase.ON
+        for _ in range(60):
+            what = chance.choice((line.publish, line.publish, line.change_rights, line.step, None))
+            if what is not None:
+                what()
+            elif chance.random() < 0.2:
+                line.settle(chance.choice((0.5, 2)))
+            while chance.random() < 0.7 and line.step():
+                pass
+        line.loses = False
+        line.settle(40)
+        refused += line.nodes[line.edge].beyond["not granted"]
+        assert [one.payload for one in eve.inbox if isinstance(one, Told)] == line.published
+        assert not [one for one in eve.inbox if isinstance(one, Lost)]
+    assert refused

@@ -22,7 +22,7 @@ from tidings.routing.forwarding.moving_router import MovingRouter
 from tidings.routing.forwarding.router import Router
 from tidings.routing.forwarding.ways import Forwarding, Mode
 from tidings.routing.protocol import messages as m
-from tidings.routing.protocol.bodies import About
+from tidings.routing.protocol.contents.bodies import About
 from tidings.routing.protocol.limits import work_of
 from tidings.routing.protocol.lineage import Lineage
 from tidings.routing.protocol.tags import pack_tag

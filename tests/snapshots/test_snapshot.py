@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from tests.filters.strategies import Writer, event, schema
 from tests.matching import tables
-from tests.repeats import runs
+from tests.repeats import amount, runs
 
 from tidings import Attributes, ContentGraph, Filter, FilterError, GraphError, Ontology, parse
 from tidings.matching import Matcher
@@ -291,7 +291,7 @@ def test_readers_and_a_writer_at_once(replaced: Replaced) -> None:
     done = threading.Event()
 
     def write() -> None:
-        for turn in range(20):
+        for turn in range(amount(6, 20)):
             (replaced.new, replaced.old)[turn % 2].save(replaced.path)
         done.set()
 

@@ -6,23 +6,22 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.broker.kills.tree import ROOT, Process
+from tests.broker.kills.tree import Process
 from tests.spark.chain import Chain
+from tests.spark.conftest import MakeChain
 from tests.waiting import eventually
 
 from tidings.studies.host.ports import is_listening
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-Make = Callable[..., Chain]
 COLUMNS = {
     "id": "integer",
     "subject": "string",
@@ -49,19 +48,6 @@ with connect_blocking(sys.argv[1]) as agent, agent.subscribe(*sys.argv[2:3]) as 
         else:
             print(repr(str(one)))
 """
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> Iterator[Make]:
-    made: list[Chain] = []
-
-    def make(**more: Any) -> Chain:
-        made.append(Chain(tmp_path, above={"e0": ROOT}, **more))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.end()
 
 
 class Printer:
@@ -116,7 +102,7 @@ def quoted(columns: dict[str, str]) -> dict[str, str]:
     return {json.dumps(name, ensure_ascii=False): kind for name, kind in columns.items()}
 
 
-def test_lines_of_json(chain: Make) -> None:
+def test_lines_of_json(chain: MakeChain) -> None:
     one = chain(columns=quoted(COLUMNS | ODD), outbox='time = "at"')
     one.start()
     printer = run_program(one, "id > 0")
@@ -154,7 +140,7 @@ def test_lines_of_json(chain: Make) -> None:
     assert third[:3] == ({"id": 3, "user": user, "at": moon}, "", moon.timestamp())
 
 
-def test_parquet(chain: Make) -> None:
+def test_parquet(chain: MakeChain) -> None:
     one = chain(columns=quoted(COLUMNS | ODD), format="parquet")
     one.start()
     printer = run_program(one, "id > 0")
@@ -185,7 +171,7 @@ def test_parquet(chain: Make) -> None:
     assert second[:2] == ({"id": 2, "größe": 1.5, "price": price}, "")
 
 
-def test_the_command_prints_attributes(chain: Make) -> None:
+def test_the_command_prints_attributes(chain: MakeChain) -> None:
     one = chain(columns=quoted(COLUMNS))
     one.start()
     command = ["-m", "tidings", "subscribe", "id > 0", "--json", "--router"]

@@ -112,7 +112,7 @@ def test_it_does_not_matter_how_a_table_is_cut(
     table.repartition(2).write.parquet(str(tmp_path / "table"))
     try:
         seen = []
-        for pieces, batch in ((1, 10_000), (5, 7), (40, 1)):
+        for pieces, batch in ((1, 10_000), (5, 7), (12, 1)):
             spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(batch))
             cut = spark.read.parquet(str(tmp_path / "table")).repartition(pieces)
             found = backtest(cut, filters, every="week", samples=4)

@@ -72,6 +72,7 @@ def test_rows_go_through_the_socket_in_the_folder(chain: Make) -> None:
     said = "waiting for the channel"
     eventually(lambda: one.is_alive() and said in one.errors())
     assert "no rendezvous point owns the folder; start one whose `journal`" in one.errors()
+    assert "or leave out the sink `channel` to run without a network" in one.errors()
     one.start()
     agent = one.listen("e0", "price > 10", "id >= 0")
     rows = draw_rows(0, 20)

@@ -7,7 +7,6 @@ import json
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from tests.filters.test_revision import lies_under
 from tests.preprocessing import predicates_for_tests as predicates
 from tests.preprocessing.installed import install
 from tests.spark.chain import Chain, Event, Listener
+from tests.spark.conftest import MakeChain
 from tests.spark.kills.history import run_tidings
 from tests.waiting import eventually
 
@@ -27,7 +27,6 @@ from tidings.spark.pipeline.dead_letters import read_letters
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-Make = Callable[..., Chain]
 PARENTS = {
     "sports": [], "events": [], "baseball": ["sports"], "football": ["sports"],
     "mlb": ["baseball"], "world cup": ["football", "events"],
@@ -67,19 +66,6 @@ settings = {currency = "EUR"}
 """
 
 
-@pytest.fixture
-def chain(tmp_path: Path) -> Iterator[Make]:
-    made: list[Chain] = []
-
-    def make(**more: Any) -> Chain:
-        made.append(Chain(tmp_path, above={"e0": ROOT}, **more))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.end()
-
-
 class Told:
     """A subscription, and the ids of the rows that came."""
 
@@ -116,7 +102,7 @@ def seen_rows(one: Chain) -> int:
     return one.handed_rows() + refused
 
 
-def test_topics_and_a_revision_while_the_pipeline_runs(chain: Make, seed: int) -> None:
+def test_topics_and_a_revision_while_the_pipeline_runs(chain: MakeChain, seed: int) -> None:
     chance = random.Random(seed)
     one = chain(root=TOPICS, columns={"id": "integer", "n": "integer"})
     topics = one.folder / "topics.json"
@@ -171,7 +157,7 @@ def test_topics_and_a_revision_while_the_pipeline_runs(chain: Make, seed: int) -
     one.tree.check()
 
 
-def test_types(chain: Make) -> None:
+def test_types(chain: MakeChain) -> None:
     one = chain(root=TYPES, columns={"id": "integer"})
     one.start()
     agent = one.listen("e0")
@@ -195,7 +181,7 @@ def test_types(chain: Make) -> None:
 
 
 def test_a_class_of_an_application(
-    chain: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    chain: MakeChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = chain(root=APPLICATION, columns={})
     file = str(one.folder / "pipeline.toml")
@@ -227,7 +213,7 @@ def test_a_class_of_an_application(
     assert letters[2][0] == 6
 
 
-def test_predicates(chain: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_predicates(chain: MakeChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = chain(root=PREDICATES, columns={"id": "integer", "text": "string"})
     monkeypatch.setenv("PYTHONPATH", str(predicates.install(tmp_path / "site")))
     one.start()
@@ -252,7 +238,7 @@ def test_predicates(chain: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_predicate_that_hangs_is_switched_off_for_everybody(
-    chain: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    chain: MakeChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = chain(root=PREDICATES, columns={"id": "integer", "text": "string"})
     monkeypatch.setenv("PYTHONPATH", str(predicates.install(tmp_path / "site")))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import time
 from pathlib import Path
 
@@ -14,18 +13,28 @@ from tests.archives import unpack
 from tests.damage import flip_bit
 from tests.repeats import runs
 
-from tidings.filters import Attributes
+from tidings.channel import Description
+from tidings.filters import Attributes, parse
 from tidings.matching.disk.manifest import SnapshotError
-from tidings.model import AttributesError
+from tidings.model import AttributesError, FilterError
 from tidings.snapshots import Snapshot
 from tidings.spark.loading import background
+from tidings.spark.loading.log_filters import Unfit
 from tidings.spark.loading.log_snapshots import compile_version
-from tidings.spark.loading.restated import BEYOND, Unfit
-from tidings.spark.pipeline.inputs import load_checked_view
-from tidings.spark.pipeline.settings import OutboxSettings, Rate, Settings, Subscriptions
+from tidings.spark.pipeline.inputs import declare_columns, load_checked_view
+from tidings.spark.pipeline.settings import (
+    OutboxSettings,
+    Rate,
+    Settings,
+    Subscriptions,
+    load_settings,
+)
 from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
 from tidings.spark.tagging.worker import view_of
 from tidings.store import ChangeLog, LogError
+from tidings.store.declared import DeclarationError
+from tidings.store.known_log import RequestedChange
+from tidings.store.writer import PendingGroup
 
 pytestmark = pytest.mark.usefixtures("forked")
 
@@ -189,110 +198,145 @@ def told(followed: FollowedSubscriptions, version: int) -> list[list[str]]:
     return [sorted(ids) for ids in followed.view(version).subscriptions(ROWS).to_pylist()]
 
 
-def test_a_column_that_is_added(tmp_path: Path) -> None:
+def test_an_attribute_that_is_declared_later(tmp_path: Path) -> None:
     ChangeLog(tmp_path, WHOLE).put("ana", "x > 1")
-    FollowedSubscriptions(tmp_path, WHOLE)
-    followed = FollowedSubscriptions(tmp_path, MORE, rebuild_after=1)
+    FollowedSubscriptions(tmp_path, WHOLE).close()
+    followed = FollowedSubscriptions(tmp_path, rebuild_after=1)
+    assert ChangeLog(tmp_path).declare(MORE) == 2
     ChangeLog(tmp_path, MORE).put("ben", "y > 1")
     rows = pa.record_batch({"x": [0, 2], "y": [2, 0]})
-    view = followed.view(2)
+    view = followed.view(3)
     assert view.subscriptions(rows).to_pylist() == [["ben"], ["ana"]]
-    followed.close()  # what the process beside it compiled has the same columns
-    pinned = followed.pin(2)
+    assert view.nodes(rows).to_pylist() == [[3], [1]]
+    followed.close()  # what the process beside it compiled has the same attributes
+    pinned = followed.pin(3)
     assert pinned.changes == ()
     assert Snapshot.open(pinned.path).attributes.declared() == MORE.declared()  # type: ignore[union-attr]
     assert view_of(pinned).subscriptions(rows).to_pylist() == [["ben"], ["ana"]]
 
 
-def test_a_column_that_changes_its_type_and_back(tmp_path: Path) -> None:
+def test_columns_that_are_not_those_of_the_channel(tmp_path: Path) -> None:
     log = ChangeLog(tmp_path, WHOLE)
+    log.put("ana", "x > 1")
+    sentence = r"^'x' is double here, but the channel '.*' declares integer; correct it here, or"
+    with pytest.raises(DeclarationError, match=sentence):
+        FollowedSubscriptions(tmp_path, BROKEN)
+    sentence = r"^'x' is integer and would become double; 1 filter does not fit the declaration: "
+    with pytest.raises(DeclarationError, match=sentence + "the subscription 'ana': x > 1; drop it"):
+        log.declare(BROKEN)
+    log.drop("ana")
+    assert log.declare(BROKEN) == 3
+    FollowedSubscriptions(tmp_path, BROKEN).close()
+
+
+@pytest.mark.parametrize(
+    ("columns", "extra", "sentence"),
+    [
+        ('x = "integer"', "", ""),
+        ("", "", ""),
+        ('x = "integer"', 'extra = "refuse"', ""),
+        ('x = "double"', "", "columns: 'x' is double here, but the channel {} declares integer;"),
+        ('z = "date"', "", "columns: 'z' is given, but the channel {} does not declare it;"),
+        ("", 'extra = "keep"', "columns: extra is 'keep' here, but the channel {} has 'refuse';"),
+    ],
+)
+def test_columns_that_repeat_those_of_a_channel(
+    tmp_path: Path, columns: str, extra: str, sentence: str
+) -> None:
+    """A channel at an address declares the columns; a file may repeat some of them."""
+    address = "tidings://127.0.0.1:7400"
+    file = tmp_path / "pipeline.toml"
+    file.write_text(
+        f'name = "n"\n{extra}\n[source]\nkind = "files"\npath = "in"\n[columns]\n{columns}\n'
+        f'[subscriptions]\nchannel = "{address}"\n[outbox]\npath = "out"\n'
+    )
+    said = Description("n", 1, {"subject": "string", "x": "integer", "y": "date"}, "refuse")
+    settings = load_settings(file)
+    if sentence:
+        expected = sentence.format(address) + " correct the file, or change the channel with `tid"
+        with pytest.raises(DeclarationError) as caught:
+            declare_columns(settings, said)
+        assert str(caught.value).startswith(expected)
+    else:
+        found = declare_columns(settings, said)
+        assert (found.columns, found.extra) == (said.attributes, "refuse")
+
+
+def test_a_log_that_was_written_before_there_were_declarations(tmp_path: Path) -> None:
+    """Subscriptions that share a node, and are two filters now, get nodes of the log."""
+    log = ChangeLog(tmp_path)
     log.put_many({"gt1": "x > 1", "ge2": "x >= 2", "in": "x IN (1, 2, 3)"})
-    before = FollowedSubscriptions(tmp_path, WHOLE).pin(3)
-    assert Snapshot.open(before.path).numbers.tolist() == [1, 3]
+    shared = parse("x >= 2").key  # as if x had been an integer when they were put
+    log._writer._known = None
+    group = PendingGroup([RequestedChange("gt1", "x > 1", shared)])
+    log._writer.commit([group])
+    assert log.subscriptions()["gt1"] == ("x > 1", 2)
     followed = FollowedSubscriptions(tmp_path, BROKEN)
     expected = [["in"], ["gt1"], ["ge2", "gt1", "in"], ["ge2", "gt1", "in"], ["ge2", "gt1"]]
-    assert told(followed, 3) == expected
-    subscribed = Snapshot.open(followed.pin(3).path).subscribed()
-    assert subscribed["ge2"] == 1
-    assert BEYOND <= subscribed["gt1"] != subscribed["in"] >= BEYOND
-    # put again, it has a number of the log
-    assert ChangeLog(tmp_path, BROKEN).put("gt1", "x > 1") == 4
-    assert told(followed, 4) == expected
-    assert followed.view(4).nodes(ROWS).to_pylist()[1] == [4]
-    assert FollowedSubscriptions(tmp_path, WHOLE).pin(3) == before
+    assert log.told.version == 5
+    assert log.version == 6
+    assert told(followed, 6) == expected
+    assert {id_: node for id_, (_, node) in log.subscriptions().items()} == {
+        "ge2": 2, "in": 3, "gt1": 6,
+    }  # fmt: skip
+    with pytest.raises(Unfit, match=r"the subscription 'gt1' shares a node with another one, but"):
+        followed.pin(4)
+    followed.close()
 
 
-def test_a_batch_that_was_begun_with_other_columns_is_done_with_these(tmp_path: Path) -> None:
-    log = ChangeLog(tmp_path, WHOLE)
-    log.put_many({"gt1": "x > 1", "ge2": "x >= 2"})
-    FollowedSubscriptions(tmp_path, WHOLE)
-    log.put("ge4", "x > 3")
-    followed = FollowedSubscriptions(tmp_path, BROKEN)
-    assert told(followed, 2)[1] == ["gt1"]
-    assert told(followed, 3)[4] == ["ge2", "ge4", "gt1"]
-
-
-def test_filters_that_do_not_go_with_the_columns_are_refused_by_name(tmp_path: Path) -> None:
-    log = ChangeLog(tmp_path, MORE)
+def test_filters_that_do_not_fit_are_refused_by_name(tmp_path: Path) -> None:
+    log = ChangeLog(tmp_path)
     log.put_many({"ana": "x > 1", "ben": "y > 1"})
-    sentence = r"^the filter of the subscription 'ben' does not fit the columns: there is no "
-    with pytest.raises(Unfit, match=sentence):
+    sentence = r"^there is no attribute 'y'; .*: the subscription 'ben': y > 1; drop it first"
+    with pytest.raises(DeclarationError, match=sentence):
         FollowedSubscriptions(tmp_path, WHOLE)
     log.drop("ben")
     followed = FollowedSubscriptions(tmp_path, WHOLE)
-    log.put("ben", "y > 2")  # by someone who has other columns
-    with pytest.raises(Unfit, match=sentence):
-        followed.view(4)
-    with pytest.raises(Unfit, match=sentence):
-        followed.pin(2)
+    with pytest.raises(FilterError, match="there is no attribute 'y'"):
+        log.put("ben", "y > 2")  # whoever puts it has the attributes of the channel
     log.put("ben", "x > 2")
-    assert told(followed, 5)[3] == ["ana", "ben"]
+    assert told(followed, log.version)[3] == ["ana", "ben"]
+    followed.close()
 
 
 @pytest.mark.parametrize("run", runs(1, 3))
-def test_changes_under_any_columns_are_like_a_fresh_compilation(
+def test_changes_and_declarations_are_like_a_fresh_compilation(
     tmp_path: Path, seed: int, run: int
 ) -> None:
-    """Whoever put what with which columns, and whichever the pipeline has."""
-    rng = random.Random(f"{seed} columns {run}")
-    texts = [f"x {sign} {n}" for sign in (">", ">=", "<", "=") for n in range(4)]
-    texts += ["x IN (1, 2, 3)", "x BETWEEN 1 AND 3", "x < 1.5", "NOT (x <= 1)"]
-    log_path, sets = tmp_path / "log", [None, WHOLE, BROKEN]
-
-    def change() -> None:
-        log = ChangeLog(log_path, rng.choice(sets))
-        id_ = f"s{rng.randrange(8)}"
-        if id_ in log.subscriptions() and rng.random() < 0.3:
-            log.drop(id_)
+    """Filters of an open channel, whose attributes are declared one after another: every number
+    stays, and every version has the rows that each filter matches by itself."""
+    rng = random.Random(f"{seed} declared {run}")
+    texts = [f"{name} {sign} {n}" for name in "xyz" for sign in (">", ">=", "<") for n in range(3)]
+    texts += ["x IN (1, 2, 3)", "y BETWEEN 1 AND 3", "NOT (x <= 1)", "x > 1 AND z < 3"]
+    types: dict[str, str] = {}
+    log_path = tmp_path / "log"
+    log = ChangeLog(log_path)
+    log.put("s0", "x > 1")
+    followed = FollowedSubscriptions(log_path)
+    values: list[dict[str, int]] = [{name: rng.randrange(5) for name in "xyz"} for _ in range(20)]
+    rows = pa.RecordBatch.from_pylist(values)
+    for _ in range(25):
+        known = log.subscriptions()
+        id_, undeclared = f"s{rng.randrange(8)}", [name for name in "xyz" if name not in types]
+        if undeclared and rng.random() < 0.2:
+            types[rng.choice(undeclared)] = rng.choice(["integer", "double"])
+            before = log.subscriptions()
+            log.declare(Attributes(types, extra="open"))
+            assert log.subscriptions() == before
+        elif id_ in known and rng.random() < 0.3:
+            ChangeLog(log_path).drop(id_)
         else:
-            log.put(id_, rng.choice(texts))
-
-    for _ in range(12):
-        change()
-    columns = rng.choice(sets)
-    followed = FollowedSubscriptions(log_path, columns)
-    rows = pa.record_batch({"x": [0, 1, 2, 3, 4]}) if columns is WHOLE else ROWS
-    of: dict[int, bytes] = {}  # identities by number: none ever passes to another filter
-
-    def meet(snapshot: Snapshot) -> None:
-        for number, key in zip(snapshot.numbers.tolist(), snapshot.keys, strict=True):
-            assert of.setdefault(number, key) == key
-
-    meet(Snapshot.open(followed.pin(12).path))
-    for _ in range(15):
-        change()
-        version = followed.version
-        fresh = Snapshot.open(compile_version(followed.log, version, tmp_path / "fresh"))
-        meet(fresh)
+            ChangeLog(log_path).put(id_, rng.choice(texts))
+        version, now = followed.version, log.subscriptions()
         view = followed.view(version)
-        # of filters that have become one, a compiled node keeps the number of the first: view.py
-        found, expected = (
-            [[of[node] for node in nodes] for nodes in one.nodes(rows).to_pylist()]
-            for one in (view, fresh)
-        )
-        assert list(map(sorted, found)) == list(map(sorted, expected))
-        told = [sorted(ids) for ids in view.subscriptions(rows).to_pylist()]
-        assert told == [sorted(ids) for ids in fresh.subscriptions(rows).to_pylist()]
+        declared = log.attributes
+        filters = {id_: parse(text, attributes=declared) for id_, (text, _) in now.items()}
+        found = [{*ids} for ids in view.subscriptions(rows).to_pylist()]
+        assert found == [{id_ for id_, one in filters.items() if one.matches(row)}
+                         for row in values]  # fmt: skip
+        fresh = Snapshot.open(compile_version(followed.log, version, tmp_path / "fresh"))
+        assert {*fresh.numbers.tolist()} <= {node for _, node in now.values()}
+    followed.close()
 
 
 def test_a_filter_that_was_dropped_is_in_nobodys_way(log: ChangeLog, tmp_path: Path) -> None:
@@ -309,7 +353,7 @@ def test_a_filter_that_was_dropped_is_in_nobodys_way(log: ChangeLog, tmp_path: P
     assert len(load_checked_view(settings, schema, FollowedSubscriptions(log.path)).ids) == 1
 
 
-@pytest.mark.parametrize("name", ["nodes.arrow", "identities.arrow", "index/entry_low.arrow"])
+@pytest.mark.parametrize("name", ["nodes.arrow", "index/entry_low.arrow"])
 def test_a_damaged_snapshot_is_moved_aside_and_compiled_anew(
     log: ChangeLog, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -338,18 +382,6 @@ def test_a_snapshot_under_the_name_of_another_version_is_moved_aside(log: Change
     grow(log, 9)
     old = followed._path(4)
     old.rename(followed._path(8))
-    assert members(followed, 9) == sorted(map(str, log.subscriptions(9)))
-    assert len([*(followed.home / "aside").iterdir()]) == 1
-
-
-def test_a_snapshot_that_does_not_speak_for_all_of_its_files_is_moved_aside(
-    log: ChangeLog,
-) -> None:
-    grow(log, 9)
-    path = Path(FollowedSubscriptions(log.path).pin(9).path)
-    shutil.rmtree(path)
-    Snapshot.build({"other": "a > 1"}, number=9).save(path)
-    followed = FollowedSubscriptions(log.path)
     assert members(followed, 9) == sorted(map(str, log.subscriptions(9)))
     assert len([*(followed.home / "aside").iterdir()]) == 1
 

@@ -406,7 +406,7 @@ def test_the_format_before_is_rewritten(old: Outbox, checkpoint: SparkCheckpoint
     pin = old.read_pin(5)
     assert pin is not None
     assert (pin.version, pin.offsets) == (9, "abcdef")
-    (aside,) = (old.home / "aside" / "before").glob("commits-*")
+    (aside,) = (old.home / "aside" / "before").glob("commits.*")
     assert listed(aside) == json
     found = verified(old)
     assert (found.problems, found.batches, found.without_digest) == ([], 5, 11)

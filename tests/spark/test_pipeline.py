@@ -16,15 +16,15 @@ from tests.arrivals import put
 from tests.spark.outboxes import read_rows
 from tests.waiting import wait_for
 
-from tidings import TidingsError, parse
+from tidings import Attributes, TidingsError, parse
 from tidings.snapshots import Snapshot
-from tidings.spark.loading.restated import BEYOND
 from tidings.spark.outbox.outbox import Commit, Outbox
 from tidings.spark.pipeline.pipeline import Pipeline
 from tidings.spark.pipeline.settings import load_settings
 from tidings.spark.pipeline.status import read_status
 from tidings.spark.session.failures import sentence_of
 from tidings.store import ChangeLog, owner_of
+from tidings.store.declared import join_attributes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,7 +76,8 @@ def flight(number: int) -> dict[str, Any]:
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "in").mkdir()
     (tmp_path / "pipeline.toml").write_text(FILE.format(format="json"))
-    ChangeLog(tmp_path / "subscriptions").put_many(SUBSCRIPTIONS)
+    attributes = load_settings(tmp_path / "pipeline.toml").attributes
+    ChangeLog(tmp_path / "subscriptions", attributes).put_many(SUBSCRIPTIONS)
     return tmp_path
 
 
@@ -153,6 +154,8 @@ def test_a_running_pipeline_makes_the_changes_of_commands(
 
 def test_bad_rows_are_kept_with_the_reason(spark: SparkSession, folder: Path) -> None:
     (folder / "pipeline.toml").write_text('extra = "refuse"\n' + FILE.format(format="json"))
+    log = ChangeLog(folder / "subscriptions")
+    log.declare(load_settings(folder / "pipeline.toml").attributes)
     good = [json.dumps(flight(number)) for number in (10, 20, 30)]
     bad = ['{"flight": 1, "dep_delay": "soon"}', '{"flight": 2', '{"flihgt": 3}', "[]"]
     put(folder, "a.json", [good[0], *bad, *good[1:]])
@@ -238,10 +241,19 @@ def test_csv_as_everyone_writes_it(spark: SparkSession, folder: Path) -> None:
     (folder / ".a").rename(folder / "in" / "a.csv")
     run(spark, folder)
     assert [row["origin"] for row in outbox_rows(folder)] == origins
-    put(folder, "b.csv", ["dep_delay,flight,origin,at", "70,1,EWR,"])
+    put(folder, "b.csv", ["dep_delay,flight,origin,at", "70,100,EWR,"])  # in another order
+    put(folder, "c.csv", ["dep_delay,flight", "80,101", "late,102", "90,103,x"])  # without some
+    run(spark, folder)
+    rows = {row["flight"]: row for row in outbox_rows(folder)}
+    assert [(rows[at]["dep_delay"], rows[at]["origin"]) for at in (100, 101)] == [
+        (70, "EWR"), (80, None),
+    ]  # fmt: skip
+    dead = [pq.read_table(one).to_pylist() for one in Outbox(folder / "out").dead_folders()]
+    assert [row["raw"] for rows in dead for row in rows if row] != []
+    put(folder, "d.csv", ["dep_delay,flight,origin,when", "70,1,EWR,"])
     with pytest.raises(Exception, match="header") as caught:
         run(spark, folder)
-    assert "b.csv: the header does not match [columns]" in sentence_of(caught.value)
+    assert "d.csv: the header does not match the declared columns" in sentence_of(caught.value)
 
 
 def test_lines_that_are_not_utf8(spark: SparkSession, folder: Path) -> None:
@@ -327,40 +339,45 @@ def test_pipeline_files_that_are_refused(
     assert "\n" not in str(caught.value)
 
 
-def test_columns_that_change_in_the_file(spark: SparkSession, folder: Path) -> None:
-    """The new ones are what batches are read by, and what filters mean, also of an open batch."""
-    file = folder / "pipeline.toml"
-    whole, broken = 'dep_delay = "integer"', 'dep_delay = "double"\nseats = "integer"'
-    assert whole in file.read_text()
-    log = ChangeLog(folder / "subscriptions", load_settings(file).attributes)
+def test_columns_of_the_file_and_of_the_channel(spark: SparkSession, folder: Path) -> None:
+    """The first columns are the declaration. Later ones must agree with it; a column that is
+    declared later is in the next batch, and nodes keep their numbers."""
+    file, log = folder / "pipeline.toml", ChangeLog(folder / "subscriptions")
     for id_ in log.subscriptions():
         log.drop(id_)
     log.put_many({"gt1": "dep_delay > 1", "ge2": "dep_delay >= 2"})
-    put(folder, "0.json", [json.dumps({"flight": 1, "dep_delay": 2})])
+    nodes = {id_: node for id_, (_, node) in log.subscriptions().items()}
+    put(folder, "0.json", [json.dumps({"flight": 1, "dep_delay": 2, "seats": 3})])
     run(spark, folder)
-    file.write_text(file.read_text().replace(whole, broken))
-    settings = load_settings(file)
-    Outbox(folder / "out").pin(1, log.version, 0)  # a batch that was begun and not committed
-    ChangeLog(folder / "subscriptions", settings.attributes).put("seats", "seats > 1")
-    delays = [{"flight": 2, "dep_delay": 1.5, "seats": 2}, {"flight": 3, "dep_delay": 2.0}]
-    put(folder, "1.json", [json.dumps(one) for one in delays])
-    run(spark, folder)
-    put(folder, "2.json", [json.dumps(one | {"flight": one["flight"] + 2}) for one in delays])
+    assert log.told.declaration.types == load_settings(file).columns
+    assert (log.told.version, len({*nodes.values()})) == (0, 1)
+    whole = 'dep_delay = "integer"'
+    text = file.read_text()
+    assert whole in text
+    file.write_text(text.replace(whole, 'dep_delay = "double"'))
+    sentence = "'dep_delay' is double here, but the channel '.*' declares integer; correct it"
+    with pytest.raises(TidingsError, match=sentence):
+        Pipeline(load_settings(file), spark)
+    file.write_text(text.replace(whole, f'{whole}\nseats = "integer"'))
+    with pytest.raises(TidingsError, match=r"'seats' is given, but the channel '.*' does not"):
+        Pipeline(load_settings(file), spark)
+    file.write_text(text)
+    declared = log.attributes
+    assert declared is not None
+    with pytest.raises(TidingsError, match=r"2 filters do not fit the declaration: the subscr"):
+        log.declare(join_attributes(Attributes({"dep_delay": "double"}), declared))
+    log.declare(join_attributes(declared, Attributes({"seats": "integer"})))
+    log.put("seats", "seats > 1")
+    put(folder, "1.json", [json.dumps({"flight": 2, "dep_delay": 2, "seats": 2})])
     run(spark, folder)
     rows = {row["flight"]: row for row in outbox_rows(folder)}
     assert {flight: set(row["subscriptions"]) for flight, row in rows.items()} == {
-        1: {"gt1", "ge2"}, 2: {"gt1"}, 3: {"gt1", "ge2"}, 4: {"gt1", "seats"}, 5: {"gt1", "ge2"},
+        1: {"gt1", "ge2"}, 2: {"gt1", "ge2", "seats"},
     }  # fmt: skip
-    same = rows[1]["nodes"]  # of ge2, which is what the log numbered, and goes on counting
-    assert [(rows[at]["nodes"], rows[at]["numbers"]) for at in (3, 5)] == [(same, [2]), (same, [3])]
-    own = rows[2]["nodes"][0]
-    assert own >= BEYOND
-    assert own in rows[4]["nodes"]
-    texts = {one.node: one.filter for one in read_status(settings).counters}
-    assert texts == {
-        same[0]: "dep_delay >= 2", own: "dep_delay > 1",
-        next(node for node in rows[4]["nodes"] if node != own): "seats > 1",
-    }  # fmt: skip
+    assert [rows[at]["numbers"][0] for at in (1, 2)] == [1, 2]  # the node goes on counting
+    assert rows[2]["nodes"] == [*rows[1]["nodes"], log.version]
+    texts = {one.node: one.filter for one in read_status(load_settings(file)).counters}
+    assert texts == {rows[1]["nodes"][0]: "dep_delay > 1", log.version: "seats > 1"}
 
 
 def test_a_snapshot_that_is_altered_under_way_tells_nobody_anything(

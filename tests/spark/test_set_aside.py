@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.channel.related_world import Clause, Want
+from tests.channel.test_related_nodes import NEAR, RelatedRoot
 from tests.cli.conftest import app
 from typer.testing import CliRunner
 
@@ -133,3 +135,24 @@ def test_a_snapshot_of_an_earlier_release_is_opened(tmp_path: Path, stricter: ob
     fixed = FixedSubscriptions(tmp_path / "snapshot")
     view = fixed.view(fixed.version)
     assert all("ana" in ids for ids in view.subscriptions(ROWS).to_pylist())
+
+
+def test_related_nodes_are_skipped_without_a_word(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    root = RelatedRoot(tmp_path)
+    exact = root.want(NEAR) - 1
+    root.sync()
+    root.journal.close()
+    rows = pa.record_batch({"city": ["Chicago", "Evanston"], "late": [90, 90]})
+    with caplog.at_level(logging.WARNING):
+        followed = FollowedSubscriptions(root.path)
+        assert view_of(followed.pin(followed.latest())).nodes(rows).to_pylist() == [[exact], []]
+        root.open()  # the next one comes as a change since the snapshot
+        later = root.want(Want((Clause(city=("Evanston",)),), 0.7)) - 1
+        root.sync()
+        root.journal.close()
+        late = view_of(followed.pin(followed.latest()))
+        assert late.nodes(rows).to_pylist() == [[exact], [later]]
+        assert list_set_aside(ChangeLog(root.path)) == []
+    assert "set aside" not in caplog.text

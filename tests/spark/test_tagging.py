@@ -83,6 +83,16 @@ def test_tags_are_what_spark_says(
     assert sorted((row["#"], row["pairs"]) for row in pairs) == sorted(
         (n, id_) for n, ids in expected.items() for id_ in ids
     )
+    named = {
+        str(at): f"named('a', {judged.texts[at]}) OR named('b', {judged.texts[at + 1]})"
+        for at in range(0, 20, 2)
+    }
+    compiled = Snapshot.build(named, judged.attributes)
+    parts = told(tag(table, compiled, "parts", strict=False, errors="collect"), "parts", "#")
+    for n, found in parts.items():
+        true = {id_: [name for name, more in (("a", 0), ("b", 1))
+                      if judged.says[int(id_) + more][n]] for id_ in named}  # fmt: skip
+        assert {one.id: one.names for one in found} == {i: some for i, some in true.items() if some}
     nodes = told(tag(table, path, "nodes", strict=False), "nodes", "#")
     graph = ContentGraph()
     node_of = {id_: graph.insert(_parsed(text, judged)) for id_, text in filters.items()}

@@ -28,6 +28,7 @@ from tidings.snapshots import LANGUAGE, Snapshot, identity_of, snapshot as snaps
 from tidings.spark.loading.log_snapshots import compile_version, path_of
 from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
 from tidings.store import Adoption, Change, ChangeLog, LogError, bulks as bulks_module, owner_of
+from tidings.store.declared import DeclarationError
 from tidings.store.folder import CURRENT, read_format
 from tidings.store.groups import GroupLog, LostEnd
 from tidings.store.journal import FileJournal, checkpoint
@@ -78,6 +79,8 @@ class Model:
         self.version += len(places)
         for key, (place, _) in places.items():
             self.nodes.setdefault(key, first + place)
+        for _, _, ids in self.adopted:
+            ids.difference_update(pairs)  # they were dropped, and belong to the new bulk
         self.adopted.append((first, self.version, {*pairs}))
         self.unchanged |= {*pairs}
         self._end()
@@ -211,12 +214,13 @@ def test_a_channel_from_a_snapshot_is_used_without_a_copy(tmp_path: Path) -> Non
     assert len(pinned.changes) == 1  # on top of it
     assert source.view(10).nodes(ROWS.select(["n"])).to_pylist()[3] == [3]
     assert log.bulk_at(10) is None
+    more = Attributes({"n": "integer", "m": "integer"})
+    assert log.declare(more) == 11
+    source.view(11)  # compiled with the new attributes
+    assert not (path_of(source.home, 11, more) / "nodes.arrow").samefile(bulk / "nodes.arrow")
+    with pytest.raises(DeclarationError, match=r"compiled with other attributes: 'n' is double h"):
+        log.adopt(Snapshot.build({"z": "n > 7"}, Attributes({"n": "double"})))
     source.close()
-    other = FollowedSubscriptions(tmp_path, Attributes({"n": "double"}))  # other columns
-    assert not (path_of(other.home, 10, other.log.attributes) / "nodes.arrow").samefile(
-        bulk / "nodes.arrow"
-    )
-    other.close()
     found = read_format(tmp_path)
     assert found is not None
     assert found.format == CURRENT
@@ -525,7 +529,7 @@ def test_a_failed_adoption_leaves_the_channel_as_it_was(
         with pytest.raises(LogError, match=r"the log can't be written: .*No space left"):
             log.adopt(Snapshot.build({"b": "x > 2"}))
         assert not [*tmp_path.glob("bulks/*")]
-        patched.setattr(bulks_module.adopting, "sync", fail)
+        patched.setattr(bulks_module.bulk_writer, "sync", fail)
         with pytest.raises(LogError, match=r"the log can't be written: .*No space left"):
             log.adopt(Snapshot.build({"b": "x > 2"}))
     assert not [*tmp_path.glob("bulks/*")]

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.repeats import rounds
+from tests.repeats import amount, rounds
 
 from tidings.model import TidingsError
 from tidings.store import Change, ChangeLog, LogError
@@ -190,7 +190,8 @@ def test_every_altered_byte_is_refused_by_file_and_place(tmp_path: Path, no_sync
     for path in segments(log.path):
         data = path.read_bytes()
         for at in range(len(data)):
-            for byte in {data[at] ^ 1 << at % 8, ord("\n"), 0} - {data[at]}:
+            others = {ord("\n"), 0} if at % amount(5, 1) == 0 else set[int]()
+            for byte in {data[at] ^ 1 << at % 8} | others - {data[at]}:
                 path.write_bytes(data[:at] + bytes([byte]) + data[at + 1 :])
                 with pytest.raises(LogError, match=r"^the log is damaged: "):
                     ChangeLog(log.path).changes(0)

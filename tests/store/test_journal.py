@@ -34,6 +34,7 @@ from tidings.store.journal import (
     record_lookup,
 )
 from tidings.store.journal.upkeep import upkeep
+from tidings.store.owner import asking
 
 BEFORE = Path(__file__).parent / "before" / "journal.db"  # as the format before was written
 
@@ -221,7 +222,8 @@ def test_a_range_without_end(tmp_path: Path) -> None:
     assert lost == [Range(5, 1, 2), Range(5, 4, 2**64 - 1), Range(6, 0, 4)]
 
 
-def test_what_can_not_be_opened(tmp_path: Path) -> None:
+def test_what_can_not_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "PATIENCE", 0.5)
     path = tmp_path / "journal.db"
     path.write_text("no database, and longer than the head of one" * 30)
     with pytest.raises(EnvironmentProblem, match=r"journal\.db is a file, but not a journal"):
@@ -407,7 +409,7 @@ def test_the_budget_of_the_disk_holds_while_older_segments_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal = filled(tmp_path / "journal", 1000)
-    journal._keep(journal._caught_up())
+    journal._keep(journal._catch_up())
     journal.close()
     monkeypatch.setattr(record_lookup.RecordLookup, "read_older", lambda *_: None)
     journal = FileJournal(tmp_path / "journal", Retention(disk_bytes=30_000))
@@ -423,7 +425,7 @@ def test_older_segments_are_not_read_on_once_it_was_opened_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal = filled(tmp_path / "journal", 1000)
-    journal._keep(journal._caught_up())
+    journal._keep(journal._catch_up())
     added: list[object] = []
     monkeypatch.setattr(log_segments.LogSegment, "add", lambda _, *group: added.append(group))
     journal._lookup.is_over = True
@@ -440,7 +442,7 @@ def test_older_segments_that_can_not_be_read_are_lost_and_said_to_be(
     problem: Exception,
 ) -> None:
     journal = filled(tmp_path / "journal", 1000)
-    journal._keep(journal._caught_up())
+    journal._keep(journal._catch_up())
     journal.close()
     add, calls = log_segments.LogSegment.add, itertools.count(1)
 

@@ -84,7 +84,7 @@ def test_what_is_written_meanwhile_is_there_after_a_restart(tmp_path: Path, seed
     journal.close()
     again = FileJournal(path)
     assert again.losses == []
-    state = again._caught_up()
+    state = again._catch_up()
     assert state.serial == last
     expected: dict[int, int] = {}
     for serial in range(1, last + 1):
@@ -116,5 +116,5 @@ def test_what_can_not_be_tended_is_said_and_nothing_is_lost(
     journal.tend()
     journal.close()
     again = FileJournal(tmp_path / "journal")
-    assert (again.losses, again._caught_up().serial) == ([], 200)
+    assert (again.losses, again._catch_up().serial) == ([], 200)
     again.close()

@@ -124,7 +124,7 @@ def test_through_restarts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed:
     assert memory.sources == sources
     assert set(memory.publishers) <= {"p"}, "stamps of sources are in their progress"
     assert memory.serial == len(kept)
-    state = journal._caught_up()
+    state = journal._catch_up()
     assert {node: one.count for node, one in state.counters.items() if one.count} == counts
     totals: dict[int, int] = {}
     for record in kept:

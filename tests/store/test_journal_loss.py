@@ -327,3 +327,26 @@ def test_what_is_damaged_after_it_was_counted_is_in_the_checkpoint(tmp_path: Pat
     assert not again.losses
     assert again.interests() == [(8, b"price < 5")]
     again.close()
+
+
+def test_notifications_that_are_lost_between_others_are_named(tmp_path: Path) -> None:
+    """The total of a node is too low by them, and a repair says so."""
+    path = tmp_path / "journal"
+    journal = opened(path, 1)
+    journal.add_node(7, b"price > 90")
+    write(journal)
+    for serial in range(1, 7):
+        journal.append(record(serial, 7, b"payload %d" % serial))
+        write(journal)
+    journal.close()
+    (log,) = path.glob("*.log")
+    for serial in (1, 3, 4, 6):
+        flip_bit(log, log.read_bytes().index(b"payload %d" % serial))
+    repaired = FileJournal(path, repairs=True)
+    problems, lost = repaired.repair()
+    assert problems[-1] == (
+        "notifications that can't be read, between others: 3; the totals of their nodes do not "
+        "count them"
+    )
+    assert not lost
+    repaired.close()

@@ -70,7 +70,10 @@ def test_the_ids_of_nodes_stay_reserved_after_a_checkpoint(tmp_path: Path, forge
         ChangeLog(tmp_path).put(-node - 1, "n > 3")
 
 
-def test_nodes_of_the_rendezvous_point_are_subscriptions_of_a_pipeline(tmp_path: Path) -> None:
+def test_nodes_of_the_rendezvous_point_are_subscriptions_of_a_pipeline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "PATIENCE", 0.5)
     log = ChangeLog(tmp_path)
     log.put("a", "n > 1")
     journal = opened(tmp_path, 7)
@@ -133,9 +136,9 @@ def test_ids_of_nodes_are_reserved(tmp_path: Path) -> None:
 def test_a_folder_of_a_later_release_is_one_sentence(tmp_path: Path) -> None:
     ChangeLog(tmp_path).put("a", "n > 1")
     (tmp_path / FORMAT).write_text('{"format": 9, "identities": 2}')
-    with pytest.raises(LogError, match=r"channel says .* expected format 4; use the release of"):
+    with pytest.raises(LogError, match=r"channel says .* expected format 5; use the release of"):
         _ = ChangeLog(tmp_path).version
-    with pytest.raises(EnvironmentProblem, match=r"expected format 4; use the release of"):
+    with pytest.raises(EnvironmentProblem, match=r"expected format 5; use the release of"):
         FileJournal(tmp_path)
 
 

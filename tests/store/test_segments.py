@@ -21,7 +21,7 @@ def halved(path: Path, retention: Retention | None = None) -> FileJournal:
     """A journal that was opened with a checkpoint in the middle of its first segment."""
     journal = opened(path, 1, retention)
     add(journal, 1, 8)
-    journal._keep(journal._caught_up())
+    journal._keep(journal._catch_up())
     journal.close()
     return opened(path, 2, retention)
 
@@ -33,7 +33,7 @@ def test_what_is_before_a_checkpoint_in_the_middle_of_a_segment_is_found_after_t
     journal = halved(tmp_path / "journal")
     add(journal, 9, 40)
     assert len(journal._log.segments()) > 2
-    journal._keep(journal._caught_up())
+    journal._keep(journal._catch_up())
     found, lost = ready(journal).find([Range(7, 1, 40)])
     assert [one.serial for one in found] == [*range(1, 41)]
     assert lost == []

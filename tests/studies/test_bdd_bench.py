@@ -34,5 +34,5 @@ def test_wrong_results_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None
         return np.array([39])
 
     monkeypatch.setattr(Diagrams, "match", nothing)
-    with pytest.raises(studies.WrongMatches, match="than the reference"):
+    with pytest.raises(studies.WrongMatches, match="and the reference find different"):
         studies.bench_diagrams(40, events=4, repeats=1, sweep=0)

@@ -16,14 +16,14 @@ from tidings.studies.chain.chain_rows import (
     ATTRIBUTES,
     DIALECTS,
     FIRST_PUBLISHED,
-    Interest,
+    WrittenInterest,
     draw_interests,
     draw_row,
 )
 from tidings.studies.chain.judging import (
-    Oracle,
-    Placed,
-    Verdict,
+    ChainVerdict,
+    RowOracle,
+    RowPlaces,
     count_in_next_batch,
     count_out_of_order,
     judge,
@@ -37,12 +37,12 @@ BATCH = 20  # rows
 BEGAN = (1_000, 2_000, 3_000)  # of the three batches
 
 
-def placed() -> Placed:
+def placed() -> RowPlaces:
     ids = np.arange(len(ROWS))
-    return Placed(ids // BATCH, ids * 1, np.array(BEGAN)[ids // BATCH])
+    return RowPlaces(ids // BATCH, ids * 1, np.array(BEGAN)[ids // BATCH])
 
 
-def interests() -> list[Interest]:
+def interests() -> list[WrittenInterest]:
     return draw_interests(random.Random(5), 12)
 
 
@@ -56,17 +56,17 @@ def told_of(wanted: list[Any]) -> Any:
     return np.array(found, TOLD)
 
 
-def judged(told: Any, since: list[int] | None = None) -> Verdict:
-    wanted = Oracle(ROWS).match_all(interests())
+def judged(told: Any, since: list[int] | None = None) -> ChainVerdict:
+    wanted = RowOracle(ROWS).match_all(interests())
     return judge(ROWS, placed(), wanted, since or [0] * len(wanted), told)
 
 
 def right() -> Any:
-    return told_of(Oracle(ROWS).match_all(interests()))
+    return told_of(RowOracle(ROWS).match_all(interests()))
 
 
 def test_the_oracle_says_what_filters_say() -> None:
-    for one, found in zip(interests(), Oracle(ROWS).match_all(interests()), strict=True):
+    for one, found in zip(interests(), RowOracle(ROWS).match_all(interests()), strict=True):
         filter_ = parse(one.text, one.dialect, attributes=ATTRIBUTES)
         assert found.tolist() == [filter_.matches(row) for row in ROWS]
 
@@ -136,7 +136,7 @@ def test_what_comes_after_a_later_one_is_found() -> None:
 
 
 def test_what_is_published_is_due_from_the_time_of_an_interest() -> None:
-    wanted = Oracle(ROWS).match_all(interests())
+    wanted = RowOracle(ROWS).match_all(interests())
     told = right()
     told["id"] += FIRST_PUBLISHED
     since = [0] * len(wanted)
@@ -162,7 +162,7 @@ def test_an_added_interest_is_due_the_batches_that_begin_later() -> None:
 
 
 def test_the_first_batch_after_an_interest_was_added_is_looked_at() -> None:
-    wanted, told = Oracle(ROWS).match_all(interests())[0], right()
+    wanted, told = RowOracle(ROWS).match_all(interests())[0], right()
     assert count_in_next_batch(placed(), wanted, 1_500, told, 0) is True
     less = told[told["id"] != BATCH]
     assert count_in_next_batch(placed(), wanted, 1_500, less, 0) is False

@@ -16,7 +16,7 @@ from tidings.studies.compare.peers import (
     Outcome,
     Peer,
     PeerReport,
-    Settings,
+    PeerSettings,
     cache_folder,
     compare_peers,
     prepare,
@@ -25,7 +25,7 @@ from tidings.studies.compare.peers import (
 from tidings.studies.host.driver import Unavailable
 from tidings.studies.tables import absent_lines
 
-QUICK = Settings(rounds=2, warm_up=0.05, limit=5, patience=30)
+QUICK = PeerSettings(rounds=2, warm_up=0.05, limit=5, patience=30)
 
 SLEEPER = "import time; time.sleep(60)"
 CRASHER = "raise RuntimeError('no memory left')"
@@ -77,7 +77,7 @@ def test_peers_and_systems_can_be_chosen(folder: Path) -> None:
     both: dict[str, list[str]] = {"twin": [], "twin again": []}
     add_peer(folder, "twins", run=run, environment=shared_code(), variants=both)
     add_loop(folder, "other")
-    settings = Settings(rounds=1, warm_up=0, limit=5, patience=30)
+    settings = PeerSettings(rounds=1, warm_up=0, limit=5, patience=30)
 
     def ran(*chosen: str) -> list[str]:
         report = compare_peers("mixed", 5, 5, folder=folder, chosen=chosen, settings=settings)
@@ -101,7 +101,9 @@ def test_a_peer_with_other_matches_is_wrong(folder: Path) -> None:
 
 def test_a_peer_that_is_too_slow_is_cut(folder: Path) -> None:
     add_peer(folder, "sleeper", script=SLEEPER)
-    settings = Settings(rounds=2, warm_up=0, limit=0.2, patience=-9)  # little more than a second
+    settings = PeerSettings(
+        rounds=2, warm_up=0, limit=0.2, patience=-9
+    )  # little more than a second
     report = compare_peers("equality", 20, 10, folder=folder, settings=settings)
     one = outcomes(report)["sleeper"]
     assert one.status == "cut"
@@ -124,7 +126,7 @@ def test_a_driver_that_fails(folder: Path, script: str, note: str) -> None:
 
 
 def test_a_pass_ends_when_its_time_is_up(folder: Path) -> None:
-    settings = Settings(rounds=1, warm_up=0, limit=0.05, patience=60)
+    settings = PeerSettings(rounds=1, warm_up=0, limit=0.05, patience=60)
     report = compare_peers("mixed", 2_000, 2_000, folder=folder, settings=settings)
     one = outcomes(report)["tidings"]
     assert one.status == "ok"

@@ -10,6 +10,9 @@ import pytest
 
 from tidings import studies
 from tidings.relations import Repository
+from tidings.routing.early import SentBodies
+from tidings.studies.relations.forwarding_bench import measure_forwarding
+from tidings.studies.workloads.checking import WrongMatches
 from tidings.studies.workloads.draws import draw_bounded_zipf
 
 
@@ -25,7 +28,13 @@ def test_the_benchmark_reports_what_it_measured() -> None:
     assert recalls == sorted(recalls, reverse=True)
     assert report.related.recall == report.related.precision == 1.0
     assert report.related.deliveries > 100
-    assert len(studies.relation_sections(report)) == 3
+    assert [one.body for one in report.forwarding] == [100, 5_000]
+    assert report.forwarding[0].early_micros is None
+    early = report.forwarding[1]
+    assert early.early_micros is not None
+    assert early.served is not None
+    assert 0 < early.served <= 1
+    assert len(studies.relation_sections(report)) == 4
     assert "Related deliveries at 0.7: 100.0% of" in studies.relation_lines(report)[-1]
 
 
@@ -36,8 +45,15 @@ def test_wrong_results_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None
         return route(self, event, now)[:0]
 
     monkeypatch.setattr(Repository, "route", forgetful)
-    with pytest.raises(studies.WrongMatches, match="than the matcher"):
+    with pytest.raises(studies.WrongMatches, match="and the matcher find different"):
         studies.bench_relations(500, 100, learn=10, messages=50, repeats=1)
+
+
+def test_lost_notifications_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A router that forgets early bodies' notifications is found out before anything is timed."""
+    monkeypatch.setattr(SentBodies, "shorten", lambda *_: b"")
+    with pytest.raises(WrongMatches, match="with 'early'"):
+        measure_forwarding(1, 100, 1, (5_000,))
 
 
 def test_zipf_without_a_tail() -> None:

@@ -8,7 +8,12 @@ import pytest
 from tests.studies.fake_revisions import git, make_checkout
 
 from tidings.model import EnvironmentProblem
-from tidings.studies.compare.compared_revision import Revision, checkout_of, find_revision, take_out
+from tidings.studies.compare.compared_revision import (
+    ComparedRevision,
+    checkout_of,
+    find_revision,
+    take_out,
+)
 
 
 @pytest.fixture
@@ -34,8 +39,8 @@ def test_a_revision_is_called_what_it_was_asked_for(checkout: Path) -> None:
     commit = find_revision(checkout, "one").commit
     assert str(find_revision(checkout, "one")) == f"one ({commit})"
     assert str(find_revision(checkout, commit)) == commit
-    assert str(Revision(f"{commit}0000", commit)) == commit
-    assert str(Revision(".", "")) == "the working tree"
+    assert str(ComparedRevision(f"{commit}0000", commit)) == commit
+    assert str(ComparedRevision(".", "")) == "the working tree"
 
 
 @pytest.mark.parametrize("name", ["three", "", "--all", "one..two", "HEAD:src"])

@@ -24,7 +24,7 @@ from tidings.studies.network import (
     route_preprocessors,
 )
 from tidings.studies.network.direct import two_ways
-from tidings.studies.network.route_bench import Case, bench_route, run_system
+from tidings.studies.network.route_bench import RouteCase, bench_route, run_system
 from tidings.studies.network.route_flow import Missing, Receiver, System, pump, send_paced
 from tidings.studies.network.route_lookup import Lookup, deep_size, flatness, look_up
 
@@ -153,7 +153,7 @@ def test_nats_lines() -> None:
 def test_a_peer_forwards_everything(name: str) -> None:
     if route_peers.program(name) is None:
         pytest.skip(f"{name} is not installed here")
-    with run_system(name, Case("some", 20, 3), 1) as system:
+    with run_system(name, RouteCase("some", 20, 3), 1) as system:
         found = pump(system, 0.1, 500)
         assert found.notifications > 0
         assert len(send_paced(system, 2000, 0.1, 1000)) == 600
@@ -172,9 +172,11 @@ def test_a_peer_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "case", [Case("some", 20, 2), Case("other", 20, 2, relabelled=True)], ids=lambda one: one.name
+    "case",
+    [RouteCase("some", 20, 2), RouteCase("other", 20, 2, relabelled=True)],
+    ids=lambda one: one.name,
 )
-def test_routers_forward_everything(case: Case) -> None:
+def test_routers_forward_everything(case: RouteCase) -> None:
     with run_system("tidings", case, 1, hops=2) as system:
         assert len(system.pids) == 2
         found = pump(system, 0.1, 2000)

@@ -13,6 +13,7 @@
     listening_server.py    the socket and the background tasks of a node
     admission/        who may connect          queues/    whose turn it is
     links/            links to nodes above, and the channels of a link
+    early/            bodies that are sent early, in channels with relations
     released/         notifications that leave the rendezvous point, as frames
     config/           a router's file
     trees/            a whole tree, as processes

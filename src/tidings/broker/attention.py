@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class Attended(Protocol):
-    """What is needed of a node."""
+    """The part of a node's interface that this module needs."""
 
     machine: Router | Rendezvous
     links: dict[Name, Link]
@@ -44,7 +44,7 @@ class Attention:
         self._node, self._channels, self._limits = node, channels, limits
 
     async def attend(self, seconds: float) -> None:
-        """See to all neighbours within this time."""
+        """Attend to all neighbours within this time."""
         node = self._node
         links = [(name, link) for name, link in node.links.items() if name != UPSTREAM]
         steps = min(STEPS, 1 + len(links) // 100)

@@ -315,7 +315,7 @@ class Connections:
         if isinstance(ticket, str):
             return ticket
         if _permissions_of(ticket) != before:
-            link.close("the ticket for the direct link has other rights than before")
+            link.close("the rights in the ticket for the direct link have changed")
             return "the rights have changed"
         self._ends[link] = ticket.ends
         return ""

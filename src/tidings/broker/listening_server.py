@@ -15,7 +15,8 @@ _log = logging.getLogger(__name__)
 
 
 class ListeningServer:
-    """Accepts connections for a node. A background task that fails is logged, and ends alone."""
+    """Accepts connections for a node. If a background task fails, the failure is logged, and the
+    other tasks continue."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections

@@ -18,6 +18,7 @@ from typing import Protocol
 import msgspec
 
 from tidings.broker.admission.listen import Door
+from tidings.broker.early import EarlySending
 from tidings.network import Link
 from tidings.routing.channels import Channel, Channels
 from tidings.routing.forwarding import Name, Router
@@ -167,6 +168,7 @@ class Reporting(Protocol):
     above: str  # the name of the node above
     began: float
     rate: Rate
+    early: EarlySending | None
 
     @property
     def reached(self) -> str: ...
@@ -218,6 +220,7 @@ def status_of(node: Reporting, now: float) -> m.NodeStatus:
                 heard=millis(now - link.heard),
             )
         )
+    early, used = (0, 0) if node.early is None else node.early.count()
     return m.NodeStatus(
         depth=0,
         name=shorten(machine.name),
@@ -242,6 +245,8 @@ def status_of(node: Reporting, now: float) -> m.NodeStatus:
         rate=node.rate.measure(told_out, now),
         waiting=waiting,
         carried=_list_channels(node),
+        early=early,
+        early_used=used,
     )
 
 

@@ -10,20 +10,24 @@ import logging
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
-import numpy as np
 
 from tidings.broker.admission.direct_tickets import DirectTicket
 from tidings.broker.admission.listen import Direct, Door
 from tidings.broker.admission.permissions import Permissions
+from tidings.broker.early import EarlySending, serving_of
 from tidings.broker.links import Lane
 from tidings.broker.predicates import Deciding, PredicateHelpers
 from tidings.broker.queues.command_changes import CommandChanges
+from tidings.broker.queues.merit_publications import MeritPublications
 from tidings.broker.queues.preparing import Preparing
+from tidings.broker.queues.spill import Spill
 from tidings.broker.recompiling import Recompiling
-from tidings.broker.released.block_frames import FrameRun, encode_block, joined_frames
-from tidings.broker.released.warming import load_block_kernels
+from tidings.broker.released.block_frames import joined_frames
+from tidings.broker.released.frame_warming import load_block_kernels
+from tidings.broker.released.framed_rendezvous import FramedRendezvous
 from tidings.broker.reports import advise, millis, shorten
 from tidings.broker.server import CACHE_BYTES, Server
 from tidings.channel import Declaration, renumber
@@ -39,89 +43,33 @@ from tidings.matching import load_kernels
 from tidings.model import EnvironmentProblem, TidingsError, Undecided, pause_gc
 from tidings.network import FrameCache, ask_for_kernels, draw_life
 from tidings.preprocessing import Kind, KindDefinition, PredicateCall
-from tidings.routing.forwarding import MOST_LISTED, Cache, Forwarding, Label, NodeCache
-from tidings.routing.protocol import Limits, Times, frames, messages as m
+from tidings.routing.forwarding import Forwarding
+from tidings.routing.protocol import Limits, Times, messages as m
 from tidings.routing.root import (
     SECONDS,
-    Block,
-    Definition,
     Heard,
-    Interests,
-    Journal,
-    Memory,
     Placed,
-    Record,
-    Rendezvous,
     Run,
     find_runs,
 )
-from tidings.store import Adopt
+from tidings.store import Adopt, ChangeLog, Declare, stored_filters
 from tidings.store.adoptions import Adoption
+from tidings.store.declared import DeclarationError, StoredDeclaration, need_fit
 from tidings.store.journal import FileJournal, Retention
+
+if TYPE_CHECKING:
+    from tidings.channel.related import PublicationMerits
+    from tidings.relations import RelationSettings
 
 FEW = 8  # if a buffer has fewer frames, they are read one by one
 LOAD_AGAIN = 10.0  # seconds before another attempt to load kernels
 TEND_AGAIN = 30.0  # seconds before another attempt to tend to the journal
 ATTEMPTS = 4  # to adopt a snapshot while nodes come and go
 MOST_TOLD = 200  # characters of the names of predicates in a status
-MOST_SINGLE = 1_000_000  # labels in the cache
-MOST_LABELS = 8 << 20  # bytes of labels; if there are more, each label is just its mark's node
 
 _REACHED = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # host to listen on -> host to connect to
 
 _log = logging.getLogger(__name__)
-
-
-class FramedRendezvous(Rendezvous):
-    """A rendezvous point that encodes each notification as a frame, once for all neighbours, and
-    collects the frames in `released`."""
-
-    def __init__(
-        self,
-        name: str,
-        interests: Interests,
-        journal: Journal,
-        memory: Memory,
-        times: Times | None,
-        cache: Cache,
-        limits: Limits,
-        definition: Definition,
-    ) -> None:
-        super().__init__(name, interests, journal, memory, times, cache, limits, definition)
-        self.released: list[bytes | FrameRun] = []
-        # the encoded initial labels of nodes
-        self._labels: NodeCache[bytes] = self.caches.add(NodeCache())
-        self._alone: dict[int, bytes] = {}  # labels of one node, for notifications with many marks
-
-    def release(self, record: Record, nodes: Label) -> None:
-        known: dict[int, bytes] = self._labels if len(nodes) <= MOST_LISTED else self._alone
-        labels = b"".join(self._labels_of(nodes, known))
-        if len(labels) > MOST_LABELS:
-            labels = frames.encode_labels([(node,) for node in nodes])
-        front = record.notification(self.epoch, ())
-        self.released.append(frames.encode_marked(front, record.marks, labels))
-
-    def release_block(self, block: Block) -> None:
-        """Encode the notifications of a block, one by one if any of them has many marks."""
-        widest = int(np.diff(block.marks.starts).max(initial=0))
-        if widest > MOST_LISTED:
-            super().release_block(block)
-        elif len(block.marks.nodes):
-            labels = self._labels_of(block.marks.distinct.tolist(), self._labels)
-            self.released.append(encode_block(block, self.epoch, labels))
-
-    def _labels_of(self, nodes: Sequence[int], known: dict[int, bytes]) -> list[bytes]:
-        """The encoded initial labels of nodes."""
-        try:
-            return [*map(known.__getitem__, nodes)]
-        except KeyError:
-            if len(known) > MOST_SINGLE:
-                known.clear()
-            for node in nodes:
-                if node not in known:
-                    label = self.first_label(node) if known is self._labels else (node,)
-                    known[node] = frames.encode_labels([label])
-            return [*map(known.__getitem__, nodes)]
 
 
 class RootNode(Server):
@@ -141,8 +89,12 @@ class RootNode(Server):
         forwarding: Forwarding | None = None,
         cache_bytes: int = CACHE_BYTES,
         direct: Direct | None = None,
+        relations: RelationSettings | None = None,
     ) -> None:
-        """`direct` says to whom links are offered that bypass the tree; None: to nobody."""
+        """`direct` says to whom links are offered that bypass the tree; None: to nobody. Without
+        `relations`, frames have no context, and nothing is related."""
+        self._relations = relations
+        self._merits = self._make_merits(door.limits)
         self._direct = direct or Direct(0)
         self._path = Path(journal)
         self._attributes = attributes
@@ -171,11 +123,16 @@ class RootNode(Server):
             machine = self._load_machine()
         self._commands = CommandChanges(
             self._path, lambda: self.machine, self._prepare, self.after_receiving,
-            self._await_stored, self.adopt,
+            self._await_stored, self.adopt, self.redeclare,
         )  # fmt: skip
         # what waits for the disk: how many writes, and who waits
         self._awaiting: list[tuple[int, asyncio.Future[None]]] = []
         super().__init__(machine, door, forwarding)
+        if relations is not None and self._merits is not None:
+            spill = Spill(Path(f"{self._path}.waiting"))
+            self.publications = MeritPublications(
+                self._take_later, self._end_slice, self._merits, spill, ageing=relations.ageing
+            )
         self._writing: asyncio.Task[None] | None = None
         self._revising = asyncio.Lock()
         self._tending: asyncio.Task[None] | None = None
@@ -185,10 +142,16 @@ class RootNode(Server):
         self._recompiling = Recompiling()
         self._advice: tuple[m.RouterLoad, ...] = ()
         self._advised_at = float("-inf")
-        self._preparing = Preparing(self._prepare, super().take_question, self._is_answering)
+        self._preparing = Preparing(
+            self._prepare, super().take_question, self._is_answering, self._are_behind
+        )
         self._helpers = self._make_helpers()
         self._faulty: set[str] = set()  # predicates that are being switched off
         self._deciding = Deciding(self._missing_calls, self._ask_predicates, self._take_later)
+
+    def make_early(self) -> EarlySending | None:
+        settings = self._relations
+        return None if settings is None else EarlySending(self, lambda: serving_of(settings))
 
     def prepare(self, machine: FramedRendezvous, channel: str) -> None:
         super().prepare(machine, channel)
@@ -216,8 +179,13 @@ class RootNode(Server):
         await asyncio.get_running_loop().run_in_executor(None, load_kernels)
         await asyncio.get_running_loop().run_in_executor(None, load_interest_kernels)
         await super().start()
+        if self.early is not None:
+            self.early.begin(self.own)
         self._commands.begin()
-        self.journal.serve(self._commands.take, self._commands.take_snapshot, self._welcome_soon())
+        commands = self._commands
+        self.journal.serve(
+            commands.take, commands.take_snapshot, self._welcome_soon(), commands.take_declaration
+        )
         self._spawn(self._load_block_kernels())
 
     def _welcome_soon(self) -> Callable[[socket.socket], None]:
@@ -232,6 +200,8 @@ class RootNode(Server):
     def take_machine(self, machine: FramedRendezvous) -> None:
         self._commands.forget()
         super().take_machine(machine)
+        if self.early is not None:
+            self.early.begin(self.own)
 
     async def _await_stored(self) -> None:
         """Wait until everything that was passed to the journal so far is on the disk."""
@@ -297,7 +267,10 @@ class RootNode(Server):
 
     def _take_later(self, link: Lane, message: m.Message) -> None:
         """Process a message. A publication that needs predicates waits for them, and so do those of
-        the same publisher that come after it."""
+        the same publisher that come after it. Its body is sent early, if the channel has
+        relations."""
+        if self.early is not None and isinstance(message, m.Publish | Run):
+            self._send_early(self.early, message)
         if not isinstance(message, m.Publish | Run) or not self._deciding.holds(link, message):
             try:
                 super()._take_later(link, message)
@@ -307,6 +280,14 @@ class RootNode(Server):
         assert isinstance(message, m.Publish | Run)  # nothing else needs predicates
         for one in message.take_rest() if isinstance(message, Run) else (message,):
             self._deciding.put(link, one)
+
+    def _send_early(self, early: EarlySending, message: m.Publish | Run) -> None:
+        try:
+            relating = self.machine.tagger.relating
+            if relating is not None:
+                early.publish(self.own, message, relating.context)
+        except Exception:  # the notification follows as usual
+            _log.exception("%s: a notification could not be sent early", self._name)
 
     def _missing_calls(self, content: bytes) -> Sequence[PredicateCall]:
         return self._interests.missing_calls(content)
@@ -389,27 +370,102 @@ class RootNode(Server):
         """A machine that continues from the state on disk."""
         history = self.journal.history
         last = max(history.base, history.version)
-        interests = self._interests = ArrayInterests(
-            None,
-            self.journal.interests(),
-            last,
-            self._limits,
-            self.extra,
-            self._folder,
-            self.declaration.kind,
+        interests = self._interests = self._make_interests(
+            self.journal.interests(), last, self.extra, self.declaration.kind
         )
         interests.log_refused()
         self._renew(interests)
         memory = self.journal.memory(interests.all_placed())
         self._frames = FrameCache(self._cache_bytes)
-        return FramedRendezvous(
+        machine = FramedRendezvous(
             self._name, interests, self.journal, memory, self._times, self._frames, self._limits,
-            self.declaration.definition,
+            self.declaration.definition, interests.relating, keeps_order=self._merits is None,
         )  # fmt: skip
+        if self._merits is not None and machine.tagger.relating is not None:
+            self._merits.use_kind(self.declaration.kind)
+            machine.tagger.relating = self._merits.listen(machine.tagger.relating)
+        return machine
+
+    def _make_merits(self, limits: Limits) -> PublicationMerits | None:
+        """What publications are worth, in a channel whose order is merit."""
+        if self._relations is None or self._relations.order != "merit":
+            return None
+        from tidings.channel.related import PublicationMerits
+
+        return PublicationMerits(self._relations, limits.content_bytes, lambda: self.now)
+
+    def _make_interests(
+        self,
+        stored: Sequence[tuple[int, bytes]],
+        last: int,
+        extra: ExtraFields | None,
+        kind: Kind,
+    ) -> ArrayInterests:
+        """The interests of the channel, with relations if its file has them."""
+        if self._relations is None:
+            return ArrayInterests(None, stored, last, self._limits, extra, self._folder, kind)
+        from tidings.channel.related import RelatedArrayInterests
+
+        return RelatedArrayInterests(
+            self._relations, stored, last, self._limits, extra, self._folder, kind
+        )
 
     def _declare(self, kind: KindDefinition, channel: str) -> Declaration:
-        """The declaration that follows the one in the journal."""
-        return Declaration(channel, self._attributes, kind, self.journal.history.declaration)
+        """The declaration that follows the one in the journal. Raises DeclarationError if a filter
+        uses an attribute that would get another type."""
+        found = Declaration(channel, self._attributes, kind, self.journal.history.declaration)
+        now = found.kind
+        if now.definition.kind == found.before.kind == "content":
+            filters = stored_filters(self.journal.read_state())
+            before = found.before.attributes
+            need_fit(before, now.attributes, filters, now.functions, only_types=True)
+        return found
+
+    def _need_fit(self, found: Declaration) -> None:
+        """Refuse a declaration that does not fit the filters on the disk."""
+        now, filters = found.kind, ChangeLog(self._path).filters()
+        need_fit(found.before.attributes, now.attributes, filters, now.functions)
+
+    async def redeclare(self, asked: Declare) -> int:
+        """Declare other attributes, as a command asks; return the version. Raises DeclarationError
+        if that is impossible; then nothing changes. Nodes and their numbers stay.
+
+        The state machine is replaced, as in `revise`.
+        """
+        async with self._revising:
+            await self._wait_for_disk()
+            stored = self.journal.history.declaration
+            if asked.before != stored:
+                raise DeclarationError(
+                    "somebody else has declared other attributes meanwhile; try again"
+                )
+            given = StoredDeclaration.decode(asked.text)
+            if given.preprocessor or self.kind.kind != "content":
+                raise DeclarationError(
+                    f"found a channel of {self.kind.kind}, expected one of filters; the file of "
+                    "its rendezvous point declares the attributes"
+                )
+            attributes = given.attributes
+            found = Declaration(self.door.channel, attributes, self.kind, stored, is_whole=True)
+            if found.text == stored:
+                return self.journal.version
+            loop, version = asyncio.get_running_loop(), -1
+            for _ in range(ATTEMPTS):
+                version = self.journal.version
+                await loop.run_in_executor(None, self._need_fit, found)
+                await loop.run_in_executor(None, self._read, found.kind)
+                await self._wait_for_disk()
+                if version == self.journal.version:
+                    break
+            else:
+                raise EnvironmentProblem("too many nodes changed meanwhile; try again")
+            # no await from here on: whatever was accepted is on the disk
+            following = self.machine.following.followers
+            self.journal.begin_life(draw_life(revised=True))
+            self._attributes, self.declaration = attributes, found
+            self._start_machine(following)
+            self._spawn(self._renew_helpers())
+            return self.journal.version
 
     async def revise(self, kind: KindDefinition) -> Revision | None:
         """Use another kind of interest from now on, such as a revised ontology; return what
@@ -448,7 +504,9 @@ class RootNode(Server):
     def _start_machine(self, following: Mapping[str, Heard]) -> None:
         """Go on with another state machine, in a life that has begun already. Followers may not
         have been heard meanwhile, and must acknowledge what changed."""
-        self.take_machine(self._load_machine())
+        machine = self._load_machine()
+        machine.stamps.continue_from(self.machine.stamps)
+        self.take_machine(machine)
         heard = {name: one._replace(time=self.now) for name, one in following.items()}
         self.machine.following.followers = heard
 
@@ -482,14 +540,14 @@ class RootNode(Server):
                         return version
             finally:
                 adoption.discard()
-        raise EnvironmentProblem("nodes with the same filters came and went meanwhile; try again")
+        raise EnvironmentProblem("nodes with the same filters changed meanwhile; try again")
 
     def _prepare_adoption(self, adoption: Adoption) -> None:
         """Write a bulk, and compile all nodes with those of the bulk."""
         nodes = adoption.prepare()
         stored = [*self.journal.interests(), *nodes]
         last, kind = nodes[-1][0] if nodes else 0, self.declaration.kind
-        found = ArrayInterests(None, stored, last, self._limits, None, self._folder, kind)
+        found = self._make_interests(stored, last, None, kind)
         for number, _ in nodes:
             one = found.refused.get(number)
             if one is not None:
@@ -528,7 +586,7 @@ class RootNode(Server):
         """Read the stored filters as this kind does. If there are many, they are compiled, and need
         only be opened the next time."""
         stored, last = self.journal.interests(), self.journal.history.base
-        return ArrayInterests(None, stored, last, self._limits, None, self._folder, kind)
+        return self._make_interests(stored, last, None, kind)
 
     def status(self, now: float) -> m.NodeStatus:
         followers, acknowledged = self.machine.following.count_followers()
@@ -567,6 +625,8 @@ class RootNode(Server):
         self.journal.stop_serving()
         await self._commands.stop()
         await super().stop()
+        if isinstance(self.publications, MeritPublications):
+            self.publications.close()
         await self._preparing.stop()
         await self._deciding.stop()
         await self._helpers.stop()
@@ -576,9 +636,9 @@ class RootNode(Server):
         self.journal.close()
 
     def after_receiving(self) -> None:
-        """Start a write unless one is running, or nothing waits for one; records that arrive
-        meanwhile share the next sync. Fast notifications need no write, but are sent after the
-        one that is running."""
+        """Start a write, unless a write is running or nothing waits for one; records that arrive
+        meanwhile share the next sync. Fast notifications need no write, but if a write is running,
+        they are sent after it."""
         if self._writing is not None and not self._writing.done():
             return
         waits = self.journal.has_waiting or len(self.machine.queue) > 0 or self._awaiting

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
 
 from tidings.broker.admission.listen import UPSTREAM, Address, Door
 from tidings.broker.admission.permissions import Tokens
+from tidings.broker.early import EarlySending, load_examples
 from tidings.broker.links import Above, Locator, hop_name
 from tidings.broker.server import CACHE_BYTES, Server
 from tidings.network import FrameCache, Link, draw_life
 from tidings.routing.channels import Channel, Flow, Route, Routes
+from tidings.routing.early import Early
 from tidings.routing.forwarding import LOCATOR, Forwarding, Name, Router, Sent
 from tidings.routing.protocol import Times, frames, messages as m
+
+if TYPE_CHECKING:
+    from tidings.routing.learning import Serving
 
 OVERLOAD = 4 << 20  # bytes that wait for a slow node above, beyond which nothing is read from below
 CHANNEL_CACHE_BYTES = 1 << 20  # for each channel with traffic, except the router's own
@@ -39,12 +44,15 @@ class RouterNode(Server):
         routes: Mapping[str, Route] | None = None,
         places: Literal["upstream", "preprocessor"] = "upstream",
         show_token: bool = False,
+        relations: Callable[[], Serving] | None = None,
     ) -> None:
         """`upstream` has the addresses of the node above, for the router's own channel; `hops` has
         those of other nodes above. `routes` say which hop other channels take; the hop "" is
         `upstream`. `places` says who is asked where a new node belongs in the graph of the router's
         own channel. With `show_token`, preprocessors see `token` if the node above signs no
-        tickets."""
+        tickets. `relations` loads the settings of channels with relations, when a context is first
+        seen; without it, they are those of the shipped files."""
+        self._load_relations = relations or load_examples
         self._frames = FrameCache(cache_bytes)
         machine = Router(name, UPSTREAM, times, self._frames, draw_life(), door.limits)
         named = {
@@ -60,7 +68,7 @@ class RouterNode(Server):
             self.hops[hop_name(hop)] = Above(
                 name, hop_name(hop), addresses, other if hop else own, tls,
                 machine.times.silent, received=self._from_above, ended=self._forget_above,
-                pressed=self._note_pressure,
+                pressed=self._note_pressure, early=self._take_early,
             )  # fmt: skip
 
         self.locator: Locator | None = None
@@ -94,6 +102,9 @@ class RouterNode(Server):
     def upstream(self) -> Address:
         """The address of the node above for the router's own channel."""
         return self.hops[UPSTREAM].address
+
+    def make_early(self) -> EarlySending | None:
+        return EarlySending(self, self._load_relations)
 
     def make_machine(self, channel: str) -> Router:
         route = self._routes.find(channel)
@@ -169,6 +180,11 @@ class RouterNode(Server):
         self._take_frames_from_above(above, link, buffer, starts)
         if link.name:
             self.transmit(self.channels.links.note_taken_above(above.hop, link.number))
+
+    def _take_early(self, above: Above, link: Link, early: Early) -> None:
+        channel = self.channels.find_above(above.hop, link.number)
+        if link.name and channel is not None and self.early is not None:
+            self.early.pass_on(channel, early)
 
     def _take_frames_from_above(
         self, above: Above, link: Link, buffer: bytes, starts: list[int]

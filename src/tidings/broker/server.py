@@ -23,11 +23,12 @@ from tidings.broker.admission.refused_answers import answer_refused
 from tidings.broker.admission.tickets import Tickets
 from tidings.broker.attention import Attention
 from tidings.broker.connections import Connections
+from tidings.broker.early import EarlySending
 from tidings.broker.links import ChannelLane, Credit, Lane
 from tidings.broker.listening_server import ListeningServer
 from tidings.broker.queues.backlog import PIECE, Backlog
 from tidings.broker.queues.publications import Publications
-from tidings.broker.reports import Rate, Reports, status_of
+from tidings.broker.reports import Rate, Reports, shorten, status_of
 from tidings.model import TidingsError, Undecided
 from tidings.network import Forwarder, FrameCache, Link, measure_costs
 from tidings.routing.channels import Channel, Channels, Flow, Frames, Out, Routes
@@ -44,6 +45,8 @@ class Server:
     """The base class of running routers and rendezvous points."""
 
     _frames: FrameCache
+    early: EarlySending | None = None
+    """Sends bodies early, if channels of this node may have relations."""
 
     def __init__(
         self,
@@ -73,7 +76,9 @@ class Server:
             self.connections.connection_limits,
         )
         self.publications = Publications(self._take_later, self._end_slice)
-        self.backlog = Backlog(self._take_later, self._end_slice, self._count_notified)
+        self.backlog = Backlog(
+            self._take_later, self._end_slice, self._count_notified, self._are_behind
+        )
         self.began = self.now
         self.above = ""  # the name of the node above
         self.passed_on = 0  # notifications forwarded so far
@@ -83,7 +88,17 @@ class Server:
         self._pausing = False  # is reading from neighbours paused?
         self.channels.links.unread = self._unread_bytes
         self.credit = Credit(self.channels.links)
+        self.early = self.make_early()
         self._attention = Attention(self, self.channels, self.connection_limits)
+
+    def make_early(self) -> EarlySending | None:
+        """The object that sends bodies early; None if the channels of this node have no
+        relations."""
+        return None
+
+    def is_busy(self) -> bool:
+        """Are messages waiting to be processed?"""
+        return len(self.backlog) > 0 or len(self.publications) > 0
 
     def take_machine(self, machine: Any) -> None:
         """Run another state machine for the node's own channel from now on."""
@@ -135,6 +150,8 @@ class Server:
 
     async def stop(self) -> None:
         """Stop listening, and close all links."""
+        if self.early is not None:
+            self.early.stop()
         await self._listening.stop("the router stops")
 
     def _spawn(self, work: Any) -> None:
@@ -148,7 +165,7 @@ class Server:
         return self.connections.renew(tokens)
 
     def renew_keys(self, keys: Mapping[str, str] | None) -> None:
-        """Accept the grants of other keys from now on. Grants of keys that are gone end."""
+        """Accept the grants of other keys from now on. Grants of keys that were removed end."""
         self._grants.renew(keys)
         for channel in self._channels_with_grants():
             sent = self._grants.revoke(channel.machine, self.now)
@@ -197,6 +214,8 @@ class Server:
         for lane in self._lanes.pop(link, {}).values():
             self.forget_lane(lane)
         self.reports.end_link(link)
+        if self.early is not None:
+            self.early.end_link(link)
 
     def forget_lane(self, lane: Lane) -> None:
         """Forget the waiting messages of a lane."""
@@ -302,8 +321,8 @@ class Server:
         return found if channel is None else found.in_channel(channel.name)
 
     def _forget_subscriber(self, link: Link, found: Permissions, channel: Channel) -> None:
-        """Forget what a neighbour wanted in a channel where it may not subscribe any more, so that
-        it is sent nothing there."""
+        """Forget the nodes that a neighbour wanted in a channel where it may no longer subscribe,
+        so that it gets no notifications there."""
         if found.by_channel and "subscribe" not in found.in_channel(channel.name).may:
             machine = self.channels.wake(channel, self.now)
             machine.context.now = self.now
@@ -336,10 +355,38 @@ class Server:
         elif isinstance(message, m.Watch):
             if self.reports.watch(link.name):
                 self.report([link.name])
+        elif isinstance(message, m.Inspect):
+            self._inspect(link, found, message)
         elif isinstance(message, m.Trace | m.Whose):  # other work depends on the answers
             self._take_later(link, message)
         elif not self._is_beyond(link, message):
             self.take_question(link, message)
+
+    def _inspect(self, link: Lane, found: Permissions, message: m.Inspect) -> None:
+        """Tell what this node has learnt in a channel with relations. The asker must be allowed to
+        subscribe to everything, because the answer has places, times, tags and people of
+        notifications."""
+        channel, answer, refusal = self._channel_of(link), m.Inspected(0), ""
+        if channel is None or found.within or found.signed:
+            refusal = f"{found.name!r} may not subscribe to everything here"
+        else:
+            machine = self.channels.wake(channel, self.now)
+            machine.context.now = self.now
+            machine.hear(link.name)
+            if not machine.charges.may_ask(link.name):
+                refusal = "there were too many requests; try again in a minute"
+            elif self.early is not None:
+                answer = self.early.inspect(channel)
+                machine.charges.charge(link.name, 1 + len(answer.nodes))
+        link.send(
+            msgspec.structs.replace(
+                answer,
+                request=message.request,
+                name=shorten(self.machine.name),
+                channel=shorten("" if channel is None else channel.name),
+                refusal=refusal,
+            )
+        )
 
     def _take_grant(self, link: Lane, found: Permissions, message: m.Present) -> None:
         channel = self._channel_of(link)
@@ -394,6 +441,9 @@ class Server:
     def _count_notified(self) -> tuple[int, int]:
         """How many notifications have arrived, and how many marks one of the latest has."""
         return self.publications.count + self.passed_on, self._marks
+
+    def _are_behind(self) -> bool:
+        return self.publications.are_behind
 
     def _take_later(self, link: Lane, message: m.Message) -> None:
         try:
@@ -477,6 +527,8 @@ class Server:
                 else:
                     link.drop(self.channels.links.hold_frames(name, number, data, count))
         channel.machine.cache.put_frames(buffer[starts[0] : ends[-1]])
+        if self.early is not None:
+            self.early.note_forwarded(channel, buffer, starts[0])
 
     def dispatch(self, sent: Iterable[Sent]) -> None:
         """Send the messages of the machine of the node's own channel."""
@@ -489,7 +541,7 @@ class Server:
     def transmit(self, out: Iterable[Out]) -> None:
         """Send messages to the neighbours and nodes above that are connected."""
         self._transmit(out)
-        # what was sent makes room for what waits, and earns its senders credit
+        # messages that were sent make room for waiting ones, and give their senders credit
         while more := [*self.channels.links.draw_again(self.now), *self.credit.pay()]:
             self._transmit(more)
         self.apply_back_pressure()

@@ -7,24 +7,27 @@ batches.
     changes.py    the description of a channel, and the changes to its nodes
     tagged_part.py  a part of a tagged batch, as columns
     channel_declaration.py  what the owner declares: its attributes and its kind of interest
-    renumbering.py    replaces nodes whose interests have another meaning than before
+    renumbering.py    replaces nodes whose interests have changed their meaning
     interests/    the filters of the channel, by the million, at its rendezvous point
-    link.py       the link to the owner, for code without `async`
+    related/      the relations of the channel, at its rendezvous point
+    owner_link.py the link to the owner, for code without `async`
     link_work.py  a question or a hand-over, which lasts over several connections
     owner_connection.py one connection
 
-For spark, and for users who tag by other means (docs/network.md). Start at link.py.
+For spark, and for users who tag by other means (docs/network.md). Start at owner_link.py.
 """
 
 from tidings.channel.changes import Changes, Description, NodeChange
 from tidings.channel.channel_declaration import Declaration
-from tidings.channel.link import ChannelLink
+from tidings.channel.owner_connection import UNOWNED
+from tidings.channel.owner_link import ChannelLink
 from tidings.channel.renumbering import renumber
 from tidings.channel.tagged_part import MOST_BYTES, Part
 from tidings.network import Outdated
 
 __all__ = [
     "MOST_BYTES",
+    "UNOWNED",
     "Changes",
     "ChannelLink",
     "Declaration",

@@ -11,7 +11,7 @@ class Description(msgspec.Struct, frozen=True):
 
     name: str
     life: int
-    """Changes only after a break, when the numbers of the channel's nodes begin anew."""
+    """Changes only after a break, when the channel's nodes get new numbers."""
     attributes: dict[str, str] | None
     """The declared attributes with their types, as model/type_text.py reads them; None if nothing
     is declared."""

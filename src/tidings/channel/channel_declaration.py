@@ -1,20 +1,18 @@
 """What the owner of a channel declares: attributes, and the kind of interest.
 
-    file ──> attributes, kind ─┐
-    journal ──> kind before ───┴──replace──> kind now ──> attributes of the channel, its definition
+    file ──> attributes, kind ───────┐
+    journal ──> what was before ─────┴──replace──> kind now ──> attributes, definition
 
-The journal stores the declaration with which the nodes were computed. If another one is used at the
-next start, topics that are gone are retired, and every process that tags starts over.
+The journal stores the declaration. The file of a rendezvous point can only add attributes to it, or
+change the types of attributes that no filter uses; `tidings channel declare` can also drop them. If
+another declaration is used at the next start, topics that are gone are retired, and every process
+that tags starts over.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
-
 from tidings.filters import Attributes
-from tidings.model import Extra, TidingsError, need_extra, write_path
+from tidings.model import TidingsError, write_path
 from tidings.preprocessing import (
     Kind,
     KindDefinition,
@@ -24,17 +22,31 @@ from tidings.preprocessing import (
     restore_attributes,
 )
 from tidings.routing.root import Definition
+from tidings.store.declared import StoredDeclaration, join_attributes
 
 
 class Declaration:
     """The declaration of a channel, from its file and from the journal."""
 
     def __init__(
-        self, channel: str, attributes: Attributes | None, kind: KindDefinition, stored: str
+        self,
+        channel: str,
+        attributes: Attributes | None,
+        kind: KindDefinition,
+        stored: str,
+        *,
+        is_whole: bool = False,
     ) -> None:
         """`attributes` and `kind` are those of the file; `stored` is the text of the previous
-        declaration. Raises TidingsError if the two are not compatible."""
-        before, types, extra = _read_stored(stored)
+        declaration. A channel of filters also keeps the attributes that were declared before,
+        unless `is_whole` is set. Raises TidingsError if the two are not compatible."""
+        known = StoredDeclaration.decode(stored)
+        before, types, extra = (
+            KindDefinition.decode(known.preprocessor), known.types, known.told_extra
+        )  # fmt: skip
+        self.before = known
+        if kind.kind == before.kind == "content" and not is_whole:
+            attributes = _keep(attributes, known.attributes)
         definition, self.revision = replace_definition(before, kind)
         """`revision` says how the ontology changed; None if there is none."""
         self._before = before, types, extra
@@ -54,19 +66,14 @@ class Declaration:
     def text(self) -> str:
         """The text that the journal stores; empty if nothing is declared."""
         what = self.definition
-        if what.attributes is None and not what.preprocessor:
-            return ""
-        parts: tuple[Any, ...] = (what.attributes, what.extra)
-        if what.preprocessor:
-            parts += (what.preprocessor,)
-        return msgspec.json.encode(parts).decode()
+        types = None if what.attributes is None else dict(what.attributes)
+        return StoredDeclaration(types, what.extra, what.preprocessor).text
 
 
-def _read_stored(text: str) -> tuple[KindDefinition, dict[str, str] | None, Extra | None]:
-    if not text:
-        return KindDefinition(), None, None
-    types, extra, *rest = msgspec.json.decode(text, type=list[Any])
-    return KindDefinition.decode(rest[0] if rest else ""), types, need_extra(extra)
+def _keep(given: Attributes | None, before: Attributes | None) -> Attributes | None:
+    if given is None or before is None:
+        return before if given is None else given
+    return join_attributes(given, before)
 
 
 def _define(channel: str, kind: Kind) -> Definition:

@@ -16,6 +16,10 @@ from tidings.routing.protocol import frames, messages as m
 from tidings.store.owner import Unowned, join_owner
 
 AT_ONCE = 1 << 18  # bytes
+UNOWNED = (
+    "no rendezvous point owns the folder; start one whose `journal` is this folder, or leave out "
+    "the sink `channel` to run without a network"
+)
 
 
 class LostConnection(EnvironmentProblem):
@@ -64,9 +68,7 @@ class OwnerFolder:
         try:
             return join_owner(self._folder)
         except Unowned:
-            raise EnvironmentProblem(
-                "no rendezvous point owns the folder; start one whose `journal` is this folder"
-            ) from None
+            raise EnvironmentProblem(UNOWNED) from None
 
 
 class Connection:

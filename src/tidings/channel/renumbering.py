@@ -4,8 +4,8 @@ ones.
     before   4 mlb                              4 is gone, and equal to 17
     after    17 mlb                             tags with 4 mean 17; subscribers to 4 continue at 17
 
-A rendezvous point does this when an interest has another meaning than before, and so lies above
-other nodes than before (see interests/graph/changed.py).
+A rendezvous point does this when the meaning of an interest has changed, and with it the nodes
+below the interest (see interests/graph/changed_nodes.py).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tidings.routing.root import (
 
 
 class Journal(Protocol):
-    """What this module needs of a journal."""
+    """The part of a journal's interface that this module needs."""
 
     @property
     def history(self) -> History: ...
@@ -59,7 +59,7 @@ def renumber(
     known, read = ({*Places.of(one).numbers.tolist()} for one in (before, after))
     others = [Placed(node, (), ()) for node in {*nodes} - known]
     memory = journal.memory([*before, *others] if others else before)
-    # whoever comes back under a name gets the lowest of several nodes with the same interest
+    # a subscriber that returns under a name gets the lowest of several nodes with the same interest
     named = {one.node for one in memory.cursors.values()} & read & known
     gone = sorted({*nodes} | {node for node in named if min(equal_to(node)) != node})
     if not gone:

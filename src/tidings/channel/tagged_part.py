@@ -51,7 +51,7 @@ class Part(msgspec.Struct, frozen=True, eq=False):
         """The part as a message."""
         return m.HandOver(
             self.source, self.batch, self.part, self.last, self.life, self.version,
-            _packed(self.node_starts), _packed(self.nodes), _packed(self.payload_starts),
+            _pack(self.node_starts), _pack(self.nodes), _pack(self.payload_starts),
             self.payloads,
         )  # fmt: skip
 
@@ -64,5 +64,5 @@ class Part(msgspec.Struct, frozen=True, eq=False):
     __hash__ = None  # type: ignore[assignment]
 
 
-def _packed(numbers: Numbers) -> bytes:
+def _pack(numbers: Numbers) -> bytes:
     return np.asarray(numbers, "<i8").tobytes()

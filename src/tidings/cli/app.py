@@ -98,7 +98,15 @@ def load_command(name: str) -> Command | typer.Typer:
             return show_demo
         case "channel":
             from tidings.cli.network.channel_command import channel
+            from tidings.cli.subscriptions.declare_command import (
+                create_channel,
+                declare_attributes,
+                show_channel,
+            )
 
+            channel.command("create")(guard(create_channel))
+            channel.command("declare")(guard(declare_attributes))
+            channel.command("show")(guard(show_channel))
             return channel
         case "pipeline":
             from tidings.cli.pipelines.pipeline_command import pipeline

@@ -1,6 +1,6 @@
 """Durable and private files, lock files, cache folders, secrets and settings.
 
-    durable.py         replaces files atomically, and syncs files and folders
+    durable.py         replaces, moves and removes atomically, and syncs files and folders
     atomic_folder.py   fills or replaces whole folders: readers find the old one or the new one
     lock_files.py      one writer, or many readers, among the processes of one machine
     private.py         files (0600) and folders (0700) that only their owner can access
@@ -22,8 +22,10 @@ from tidings.files.atomic_folder import (
 )
 from tidings.files.durable import (
     make_durable_folder,
+    move_aside,
     place_file,
     placing,
+    remove_folder,
     replace_file,
     sync,
     sync_handle,
@@ -72,6 +74,7 @@ __all__ = [
     "make_durable_folder",
     "make_folder",
     "make_private",
+    "move_aside",
     "open_cache_folder",
     "open_place",
     "open_private",
@@ -82,6 +85,7 @@ __all__ = [
     "read_secret",
     "read_toml",
     "release_lock",
+    "remove_folder",
     "replace_file",
     "replacing_folder",
     "scheme_of",

@@ -5,14 +5,17 @@ replace_file    writes under another name, syncs, renames, and syncs the folder:
                 the old file or the new one exists
 placing         renames without a sync, for files that can be rebuilt: readers see the old file
                 or the new one, but after a crash there may be neither
+move_aside      keeps what must not be used any more, and syncs both folders
+remove_folder   hides a folder, then removes it: nobody finds half of it
 """
 
 from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tidings.files.private import FILE, FOLDER, open_private
@@ -97,6 +100,26 @@ def place_file(path: Path, data: bytes, mode: int = FILE) -> None:
             os.fchmod(handle, mode)  # regardless of the umask
         finally:
             os.close(handle)
+
+
+def move_aside(path: Path, folder: Path, name: str = "") -> Path:
+    """Move a file or a folder into a folder of unused files; return its new path. A random suffix
+    makes its name unique, unless `name` is given."""
+    make_durable_folder(folder)
+    place = folder / (name or f"{path.name}.{secrets.token_hex(4)}")
+    path.rename(place)
+    sync(folder)
+    sync(path.parent)
+    return place
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder, if it exists. The folder is hidden first, because a partly removed folder
+    may look complete; if the process is killed, the rest stays hidden."""
+    hidden = path.with_name(f".{secrets.token_hex(16)}")
+    with suppress(FileNotFoundError):
+        path.rename(hidden)
+        shutil.rmtree(hidden, ignore_errors=True)
 
 
 def write_at(handle: int, data: bytes, offset: int) -> None:

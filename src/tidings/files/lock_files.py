@@ -57,7 +57,7 @@ def release_lock(handle: int) -> None:
 @contextmanager
 def hold_lock(path: Path) -> Iterator[None]:
     """Wait until nobody else holds a lock, then hold it exclusively."""
-    with _held(path, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX):
+    with _hold(path, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX):
         yield
 
 
@@ -65,7 +65,7 @@ def hold_lock(path: Path) -> Iterator[None]:
 def share_lock(path: Path) -> Iterator[None]:
     """Wait until nobody holds a lock exclusively, then share it with other holders. The file must
     exist."""
-    with _held(path, os.O_RDONLY, fcntl.LOCK_SH):
+    with _hold(path, os.O_RDONLY, fcntl.LOCK_SH):
         yield
 
 
@@ -84,7 +84,7 @@ def try_lock(path: Path) -> Iterator[bool]:
 
 
 @contextmanager
-def _held(path: Path, flags: int, operation: int) -> Iterator[None]:
+def _hold(path: Path, flags: int, operation: int) -> Iterator[None]:
     handle = _take(path, flags, operation)
     try:
         yield

@@ -70,5 +70,5 @@ def _remove_left(home: Path) -> None:
 
 
 def _remove(folder: Path, process: int) -> None:
-    if os.getpid() == process:  # or else this is a forked process
+    if os.getpid() == process:  # otherwise this is a forked process
         shutil.rmtree(folder, ignore_errors=True)

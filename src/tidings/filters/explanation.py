@@ -39,6 +39,8 @@ class Explanation(msgspec.Struct, frozen=True):
     boxes: list[BoxReport]
     note: str = ""
     """The sentence of `Filter.note`: why the filter can never match, or that it always does."""
+    parts: dict[str, bool] = {}
+    """The named parts of the filter, and whether each of them is true."""
 
     @property
     def reason(self) -> str:
@@ -61,6 +63,7 @@ class Explanation(msgspec.Struct, frozen=True):
             lines.extend(f"  {test}" for test in ordered)
         if not self.boxes:
             lines.append(f"  {self.note}")
+        lines.extend(f"  part {name}: {say_part(true)}" for name, true in self.parts.items())
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -78,12 +81,24 @@ class Explanation(msgspec.Struct, frozen=True):
         verdict = "matches" if self.matched else "does not match"
         if not self.boxes:
             verdict += f": {html.escape(self.note)}"
+        rows += [
+            f"<tr><td>{say_part(true)}</td><td>part {html.escape(name)}</td><td></td></tr>"
+            for name, true in self.parts.items()
+        ]
         head = "<tr><th>result</th><th>expected</th><th>found</th></tr>" if rows else ""
         return f"<p>{verdict}</p><table>{head}{''.join(rows)}</table>"
 
 
-def explain(form: Form, event: Event, note: str) -> Explanation:
-    """Run every test of every box on this notification; `note` is the note of the filter."""
+def say_part(true: bool) -> str:
+    """The word for the result of a named part."""
+    return "true" if true else "not true"
+
+
+def explain(
+    form: Form, event: Event, note: str, parts: dict[str, bool] | None = None
+) -> Explanation:
+    """Run every test of every box on this notification; `note` is the note of the filter, and
+    `parts` are its named parts with their results."""
     if form.boxes is not None:
         reports = [BoxReport([_report_test(form, event, Test(t, v)) for t, v in _tests(box)])
                    for box in form.boxes]  # fmt: skip
@@ -92,7 +107,7 @@ def explain(form: Form, event: Event, note: str) -> Explanation:
         clauses = form.tree.items if isinstance(form.tree, All) else (form.tree,)
         reports = [BoxReport([_report_test(form, event, clause) for clause in clauses])]
     reports.sort(key=lambda box: (len(box.failed), len(box.tests)))
-    return Explanation(any(not box.failed for box in reports), reports, note)
+    return Explanation(any(not box.failed for box in reports), reports, note, parts or {})
 
 
 def _tests(box: Box) -> list[tuple[str, Any]]:

@@ -17,6 +17,7 @@ from tidings.filters.language.attributes import Attributes
 from tidings.filters.language.dialect import DIALECTS, Context, OwnWords
 from tidings.filters.language.expression import MAX_DEPTH, And, Expression, Not, Or, depth_of
 from tidings.filters.language.foreign import program_of, programs_of
+from tidings.filters.language.named_parts import may_have_names, parts_in, without_names
 from tidings.model import Event, FilterError, NotificationError
 
 
@@ -41,7 +42,10 @@ def parse(
     LimitError. By default there is no limit.
     """
     context = Context(attributes, functions or {}, most_parts or 1 << 62)
-    found = Filter(registry.read(text, dialect, context), attributes)
+    node = registry.read(text, dialect, context)
+    found = Filter(node, attributes)
+    if may_have_names(registry.as_text(text)):
+        found._take_names(node)
     words = DIALECTS[dialect].words
     if words is not None:
         found._written = words, registry.as_text(text)
@@ -90,10 +94,19 @@ class Filter:
         self._attributes = attributes
         # the filter's text, if its dialect explains filters in its own words
         self._written: tuple[OwnWords, str] | None = None
+        # the expression with the names of its parts, if it has any
+        self._named: Expression | None = None
+
+    def _take_names(self, node: Expression) -> None:
+        """Keep an expression that may have named parts; their names do not change the meaning of
+        the filter."""
+        plain = without_names(node)
+        if plain is not node:
+            self._expression, self._named = plain, node
 
     @property
     def expression(self) -> Expression:
-        """The expression tree, for the rooms that compile it."""
+        """The expression tree without names of parts, for the rooms that compile it."""
         return (
             form_to_expression.express_form(self.form)
             if self._expression is None
@@ -101,9 +114,9 @@ class Filter:
         )
 
     def slim(self) -> None:
-        """Free the expression and the bytes; keep the form and the identity. Nothing is lost: both
-        can be rebuilt from the form, and for a long filter they take more memory than the form and
-        the identity."""
+        """Free the expression and the bytes; keep the form, the identity and named parts. Nothing
+        is lost: both can be rebuilt from the form, and for a long filter they take more memory than
+        the form and the identity."""
         _ = self.key, self.note  # computed now, because the note quotes the expression
         self.__dict__.pop("encoded", None)
         self._expression = None
@@ -128,6 +141,21 @@ class Filter:
         need_mapping(event)
         return evaluation.truth(self.expression, event) is True
 
+    @cached_property
+    def parts(self) -> Mapping[str, Filter]:
+        """The named parts of the filter, in the order of its text: `named('late', delay > 60)` is
+        the part `late`. Parts with the same name are one part, the OR of them."""
+        if self._named is None:
+            return {}
+        found = parts_in(self._named).items()
+        return {name: Filter(node, self._attributes) for name, node in found}
+
+    def matched_parts(self, event: Event) -> list[str]:
+        """The names of the parts that are true on a notification, according to the reference
+        semantics, whether or not the filter as a whole matches it."""
+        need_mapping(event)
+        return [name for name, part in self.parts.items() if part.matches(event)]
+
     def covers(self, other: Filter) -> bool:
         """Whether every notification that matches the other filter also matches this one.
 
@@ -137,7 +165,7 @@ class Filter:
         return self.key == other.key or covering.covers(self.form, other.form)
 
     def canonical(self) -> Filter:
-        """The same filter, rewritten in canonical form."""
+        """The same filter, rewritten in canonical form, without names of parts."""
         same = Filter(form_to_expression.express_form(self.form), self._attributes)
         same.__dict__["form"] = self.form
         return same
@@ -147,14 +175,15 @@ class Filter:
         pattern is explained field by field, in its own words; every other filter is explained as
         SQL."""
         need_mapping(event)
-        written = self._written or self._restored()
+        written = self._written or self._restore()
         if written is None:
-            return explanation.explain(self.form, event, self.note)
+            parts = {name: part.matches(event) for name, part in self.parts.items()}
+            return explanation.explain(self.form, event, self.note, parts)
         words, text = written
         matched = self.matches(event)
         return Explanation(matched, [BoxReport(words.explain(text, event, matched))], self.note)
 
-    def _restored(self) -> tuple[OwnWords, str] | None:
+    def _restore(self) -> tuple[OwnWords, str] | None:
         """The words of the dialect in which the filter was written before it became SQL, and its
         text in that dialect; None if the dialect has no words of its own."""
         node, declared = self._expression, self._attributes
@@ -170,8 +199,14 @@ class Filter:
         return None
 
     def sql(self) -> str:
-        """The filter as SQL, the default dialect; parsing the text gives an equal filter."""
-        return sql_writer.text_of(self.expression)
+        """The filter as SQL, the default dialect, with the names of its parts; parsing the text
+        gives an equal filter."""
+        return sql_writer.text_of(self._tree)
+
+    @property
+    def _tree(self) -> Expression:
+        """The expression, with the names of its parts."""
+        return self.expression if self._named is None else self._named
 
     @property
     def never(self) -> bool:
@@ -209,7 +244,7 @@ class Filter:
 
     def __invert__(self) -> Filter:
         """`~a` is NOT (a), as in SQL: it does not match where `a` is unknown."""
-        node = self.expression
+        node = self._tree
         return self._make(node.item if isinstance(node, Not) else Not(node))
 
     def _join(self, other: object, kind: type[And] | type[Or]) -> Any:
@@ -222,14 +257,16 @@ class Filter:
                 "parse both with the attributes of the channel"
             )
         items: list[Expression] = []
-        for one in (self.expression, other.expression):
+        for one in (self._tree, other._tree):
             items.extend(one.items if isinstance(one, kind) else [one])
         return self._make(kind(tuple(items)))
 
     def _make(self, node: Expression) -> Filter:
         if depth_of(node) > SURELY_PARSED:
             _need_depth(sql_writer.text_of(node))
-        return Filter(node, self._attributes)
+        found = Filter(node, self._attributes)
+        found._take_names(node)
+        return found
 
     def __bool__(self) -> bool:
         raise TypeError("a filter is neither true nor false; use &, | and ~ for and, or and not")

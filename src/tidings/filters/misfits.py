@@ -115,13 +115,13 @@ def misfit_of_term(node: Expression, types: Types) -> Misfit | None:
     elif isinstance(node, (Compare, In, Between)):
         item, *others = children(node)
         for other in others:
-            found = _compared(item, other, types) or _compared(other, item, types)
+            found = _compare(item, other, types) or _compare(other, item, types)
             if found is not None:
                 return found
     return next((one for child in children(node) if (one := misfit_of_term(child, types))), None)
 
 
-def _compared(item: Expression, other: Expression, types: Types) -> Misfit | None:
+def _compare(item: Expression, other: Expression, types: Types) -> Misfit | None:
     """The misfit of comparing values of two different families; `item` reads the column."""
     have, wanted = (family(static_type_of(one, types)) for one in (item, other))
     if have in (None, "null") or wanted in (None, "null", have) or not attributes_of(item):

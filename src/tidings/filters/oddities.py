@@ -210,13 +210,15 @@ def _describe_conditions(
         paths = attributes_of(term)
         after = [_after_term(term, item) for item in items]
         if 1 < len(after) <= MOST_NAMED and all(after):
-            typed = _typed(items, paths, attributes)
+            typed = _describe_type(items, paths, attributes)
             return f"no value of {_cut(text_of(term))}{typed} is {_list(after)}"
     named = name_text(*paths) if len(paths) == 1 or term is None else text_of(term)
-    return f"no value of {_cut(named)}{_typed(items, paths, attributes)} passes {_join(items)}"
+    return (
+        f"no value of {_cut(named)}{_describe_type(items, paths, attributes)} passes {_join(items)}"
+    )
 
 
-def _typed(
+def _describe_type(
     items: tuple[Expression, ...], paths: Collection[Path], attributes: Attributes | None
 ) -> str:
     """The type of the attribute, if the conditions conflict only because of that type."""

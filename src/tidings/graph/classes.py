@@ -53,7 +53,7 @@ class ClassGraph(InterestGraph[type[Any], Any]):
             below = {one for one in self._nodes.values() if inherits(one.interest, interest)}
             node = self._new_node(interest, id(interest))
             self._link(node, above, below)
-            self._changed()
+            self._count_change()
         return node
 
     def node(self, interest: type[Any]) -> ClassNode | None:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tidings.filters import Filter, need_filter, need_mapping
-from tidings.filters.canonical import Effort, HullIndex, covers
+from tidings.filters.canonical import HullIndex, WorkBudget, covers
 from tidings.filters.values import Key
 from tidings.graph.lattice import Lattice, reach, tie
 from tidings.graph.node import Node
@@ -80,7 +80,7 @@ class ContentGraph(Lattice[Node, Event]):
                     nodes.append(graph._new_node(one))
             for above, below in zip(found.above.tolist(), found.below.tolist(), strict=True):
                 tie(nodes[above], nodes[below])
-        graph._changed()
+        graph._count_change()
         return graph
 
     def __repr__(self) -> str:
@@ -104,8 +104,8 @@ class ContentGraph(Lattice[Node, Event]):
         known = self._by_key.get(filter_.key)
         if known is not None:
             return known
-        above = self._above(filter_, Effort(PLACING))
-        below = self._below(filter_, Effort(PLACING))
+        above = self._above(filter_, WorkBudget(PLACING))
+        below = self._below(filter_, WorkBudget(PLACING))
         same = above & below
         if same:  # the filters are written differently, but each covers the other
             node = self._unite(same)
@@ -114,7 +114,7 @@ class ContentGraph(Lattice[Node, Event]):
             node = self._new_node(filter_)
         self._index.add(filter_, filter_.form)
         self._link(node, above - same, below - same)
-        self._changed()
+        self._count_change()
         return node
 
     def _new_node(self, filter_: Filter) -> Node:
@@ -150,13 +150,13 @@ class ContentGraph(Lattice[Node, Event]):
                     self._hulls.add(filter_, filter_.form)
         return self._hulls
 
-    def _above(self, filter_: Filter, effort: Effort) -> set[Node]:
+    def _above(self, filter_: Filter, effort: WorkBudget) -> set[Node]:
         """All nodes that cover the filter, and all their ancestors."""
         asked = _light_first(self._index.may_cover(filter_.form))
         near = {self._by_key[o.key] for o in asked if covers(o.form, filter_.form, effort)}
         return near | reach(near, up=True)
 
-    def _below(self, filter_: Filter, effort: Effort) -> set[Node]:
+    def _below(self, filter_: Filter, effort: WorkBudget) -> set[Node]:
         """All nodes that the filter covers, and all their descendants."""
         asked = _light_first(self._index.may_be_covered(filter_.form))
         near = {self._by_key[o.key] for o in asked if covers(filter_.form, o.form, effort)}

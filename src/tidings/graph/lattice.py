@@ -161,7 +161,7 @@ class Lattice(ABC, Generic[V, N]):
         self._forget(node)
         if self._follower is not None:
             self._follower.note_removal(node.id, [parent.id for parent in parents])
-        self._changed()
+        self._count_change()
 
     def copy(self) -> Self:
         """An independent graph with the same nodes, numbers, edges and version."""
@@ -193,7 +193,7 @@ class Lattice(ABC, Generic[V, N]):
         for key in self._keys_of(node):
             del self._by_key[key]
 
-    def _changed(self) -> None:
+    def _count_change(self) -> None:
         self.version += 1
         if self._follower is not None:
             self._follower.note_version(self.version, self._next)

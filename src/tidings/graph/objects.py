@@ -62,7 +62,7 @@ class ObjectGraph(InterestGraph[Any, Any]):
         if known is not None:
             return known
         nodes = list(self._nodes.values())
-        with self._closed():
+        with self._close_meanwhile():
             above = {node for node in nodes if _covers(node.interest, interest)}
             below = {node for node in nodes if _covers(interest, node.interest)}
         self._need_order(interest, above, below)
@@ -74,7 +74,7 @@ class ObjectGraph(InterestGraph[Any, Any]):
         else:
             node = self._new_node(interest, key)
             self._link(node, above, below)
-        self._changed()
+        self._count_change()
         return node
 
     def _need_order(
@@ -103,7 +103,7 @@ class ObjectGraph(InterestGraph[Any, Any]):
     def matching(self, notification: Any) -> list[ObjectNode]:
         """All nodes that match, searched from the top down."""
         found: set[ObjectNode] = set()
-        with self._closed():
+        with self._close_meanwhile():
             stack = [node for node in self._nodes.values() if not node._parents]
             seen = set(stack)
             while stack:
@@ -123,11 +123,11 @@ class ObjectGraph(InterestGraph[Any, Any]):
         return sorted(found)
 
     def matching_of(self, nodes: Iterable[ObjectNode], notification: Any) -> list[ObjectNode]:
-        with self._closed():
+        with self._close_meanwhile():
             return [node for node in nodes if _matches(node.interest, notification)]
 
     @contextmanager
-    def _closed(self) -> Iterator[None]:
+    def _close_meanwhile(self) -> Iterator[None]:
         """Make every use of the graph raise GraphError while the application's methods run."""
         self._need_open()
         self._asking = True

@@ -262,12 +262,12 @@ class _Net:
             order = range(len(self.rows))
             for layer in reversed(order) if up else order:
                 row = self.rows[layer]
-                wanted = [self._wanted(node, x, up) for node in row]
+                wanted = [self._find_middle(node, x, up) for node in row]
                 for node, place in zip(row, _spread(wanted, steps[layer], width), strict=True):
                     x[node] = place
         return x
 
-    def _wanted(self, node: int, x: list[float], up: bool) -> float:
+    def _find_middle(self, node: int, x: list[float], up: bool) -> float:
         """The mean x of the neighbours on one side, or of those on the other side if there are
         none."""
         near = self._below[node] if up else self._above[node]

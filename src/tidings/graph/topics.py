@@ -33,7 +33,7 @@ class TopicGraph(InterestGraph[str, Topics]):
             node = self._by_key[topic]
             for name in set(names) - self._over(names) if len(names) > 1 else names:
                 tie(self._by_key[name], node)
-        self._changed()
+        self._count_change()
 
     def _over(self, topics: Iterable[str]) -> set[str]:
         """The topics that lie above these in the ontology. The graph itself can't be used to find

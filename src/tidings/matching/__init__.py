@@ -8,6 +8,7 @@
     held_filters.py its filters: parts, write_buffer.py, merges in the background
     matcher_state.py, register.py    the state of a matcher; its ids and slots
     batches.py      matches a batch against all parts, in pieces and threads
+    matches.py      the matches of a request by event and by filter; named parts that matched
     rank_space/     values to small integers, one rank space for each term
     diagrams/       filters with too many boxes, evaluated together as decision diagrams
     segments/       filters compiled into arrays; batches joined with them, single events looked up
@@ -29,8 +30,9 @@ matching works.
 """
 
 from tidings.matching.matcher import Matcher
+from tidings.matching.matches import Matches
 from tidings.matching.rank_space.columns import rows as events_of
 from tidings.matching.rank_space.event_lists import batch_of
 from tidings.matching.warming import load_kernels
 
-__all__ = ["Matcher", "batch_of", "events_of", "load_kernels"]
+__all__ = ["Matcher", "Matches", "batch_of", "events_of", "load_kernels"]

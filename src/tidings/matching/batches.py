@@ -29,7 +29,7 @@ LEAST_PIECE = 8192  # a thread gets at least this many events of a batch
 
 def match_lists(state: State, dead: Array, batch: pa.RecordBatch, threads: int) -> list[Lists]:
     """For each piece of the batch, the slots of the filters that match each of its events."""
-    many = state.many(len(dead))
+    many = state.flag_multi_box(len(dead))
 
     def run(piece: pa.RecordBatch) -> Lists:
         return _group_by_event(_chunks(state, dead, piece), many, piece.num_rows)
@@ -39,7 +39,7 @@ def match_lists(state: State, dead: Array, batch: pa.RecordBatch, threads: int) 
 
 def match_counts(state: State, dead: Array, batch: pa.RecordBatch, threads: int) -> Array:
     """How many filters match each event."""
-    many = state.many(len(dead))
+    many = state.flag_multi_box(len(dead))
 
     def run(piece: pa.RecordBatch) -> Array:
         counts = np.zeros(piece.num_rows, np.int64)

@@ -158,8 +158,8 @@ class _Lookup:
         self, column: Array, low: Array, high: Array, inside: Array, coarse: bool = False
     ) -> Array:
         """Count and record comparisons. Two comparisons are equal if they have the same column and
-        the same ends. Coarse codes are recorded apart, because they have other units than the codes
-        of entries."""
+        the same ends. Coarse codes are recorded separately, because their units differ from those
+        of the codes of entries."""
         real = column > 0
         self.compared += int(real.sum())
         other = (self.arrays.shift[column] > 0) & coarse

@@ -6,7 +6,7 @@ explains matches, and saves and opens matchers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from tidings.filters import Attributes, Explanation, Filter, Misfit, need_mappin
 from tidings.filters.canonical import Form
 from tidings.filters.language import Types
 from tidings.matching import batches
-from tidings.matching.covering.neighbours import Neighbours
+from tidings.matching.covering.compiled_neighbours import Neighbours
 from tidings.matching.diagrams.diagram_arrays import CompiledDiagrams
 from tidings.matching.diagrams.diagrams import Diagrams
 from tidings.matching.diagrams.segment_trees import AUTO
@@ -29,6 +29,7 @@ from tidings.matching.effort import NOTHING, Effort, count_effort
 from tidings.matching.held_filters import Functions, HeldFilters
 from tidings.matching.jit.gil import yield_to_background
 from tidings.matching.matcher_state import SealedPart, State, seal_tests
+from tidings.matching.matches import Matches, PartIndex, gather_pairs
 from tidings.matching.placing.box_index import BoxIndex, IndexArrays
 from tidings.matching.rank_space.columns import as_batch
 from tidings.matching.register import Register
@@ -73,6 +74,11 @@ class Matcher(HeldFilters):
     ) -> None:
         super().__init__(attributes, functions=functions, background=background, engine=engine)
         self._asked = 0
+        self._part_index = PartIndex(self._parse, self._make_another)
+
+    def _make_another(self) -> Matcher:
+        """A new matcher with the same attributes and functions."""
+        return Matcher(self.attributes, functions=self.functions, background=False)
 
     # -- save and open -------------------------------------------------------------------------
 
@@ -211,7 +217,7 @@ class Matcher(HeldFilters):
         if slots is None:
             return None
         ids = register.ids_of(slots)
-        self._after(state, watch)
+        self._do_upkeep(state, watch)
         return ids if before == self._changes else None
 
     def _match_now(self, event: Event) -> list[Hashable]:
@@ -232,8 +238,58 @@ class Matcher(HeldFilters):
             ids += register.ids_of(sealed.part.probe(event, register.dead, note))
             if sealed.diagrams is not None:
                 ids += register.ids_of(sealed.diagrams.match(event, register.dead))
-        self._after(state, watch)
+        self._do_upkeep(state, watch)
         return ids
+
+    def match_parts(self, event: Event | str | bytes) -> dict[Hashable, list[str]]:
+        """The ids of the filters that match one event, each with the names of its parts that are
+        true: `named('late', delay > 60)` is a part. The list is empty for a filter without
+        names."""
+        if isinstance(event, (str, bytes)):
+            event = _decode_event(event, self.attributes)
+        need_mapping(event)
+        if self.attributes is not None:
+            event = self.attributes.read(event)
+        with self._lock:  # so that no filter is replaced between its match and its parts
+            ids = self._match_now(event)
+            register = self._state.register
+            texts = [register.text(register.slot(id_)) for id_ in ids]
+        true_parts = self._part_index.true_parts
+        return {id_: true_parts(text, event) for id_, text in zip(ids, texts, strict=True)}
+
+    def match_many(self, events: Any, *, parts: bool = False, threads: int = 1) -> Matches:
+        """Match many events in one request: a batch as in `match_batch`, or a list in which an
+        event may also be JSON text. The result has the ids by event and the events by filter. With
+        `parts`, it also has the names of the parts that are true."""
+        if not isinstance(events, (list, tuple)):
+            return self._match_together(events, parts, threads)
+        at = 0
+        try:
+            given = list(events)
+            for at, one in enumerate(given):
+                if isinstance(one, (str, bytes)):
+                    given[at] = _decode_event(one, self.attributes)
+            try:
+                return self._match_together(given, parts, threads)
+            except NotificationError:  # attributes with values of several types, or a bad event
+                each = []
+                for at, one in enumerate(given):  # noqa: B007 (the message names the event)
+                    each.append(self.match_parts(one))
+        except NotificationError as problem:
+            raise NotificationError(f"event {at}: {problem}") from None
+        found = gather_pairs(each)
+        return found if parts else replace(found, names=None)
+
+    def _match_together(self, events: Any, parts: bool, threads: int) -> Matches:
+        pieces, register = self._match_lists(events, threads)
+        count = int(sum(len(starts) - 1 for starts, _ in pieces))
+        rows = batches.rows_of(pieces, threads)
+        slots = np.concatenate([np.zeros(0, np.uint32), *(slots for _, slots in pieces)])
+        ids, names = register.ids_of(slots), None
+        if parts:
+            texts = {slot: register.text(slot) for slot in np.unique(slots).tolist()}
+            names = self._part_index.names_of_pairs(rows, slots, texts, events)
+        return Matches(count, rows, ids, names)
 
     def decided(self, event: Event) -> Iterator[Hashable]:
         """The ids of the filters that match one event, each as soon as it is decided. First come
@@ -259,7 +315,7 @@ class Matcher(HeldFilters):
         self._asked += 1
         return self._asked % WATCH_EVERY == 0
 
-    def _after(self, state: State, watched: bool) -> None:
+    def _do_upkeep(self, state: State, watched: bool) -> None:
         """Do occasional work after a single event."""
         if watched:
             state.register.keep_ids()
@@ -278,18 +334,22 @@ class Matcher(HeldFilters):
         return batches.rows_of(pieces, threads), ids
 
     def match_rows(
-        self, batch: pa.RecordBatch, events: Callable[[], Iterable[Event]]
+        self, batch: pa.RecordBatch, event_of: Callable[[int], Event]
     ) -> tuple[Array, Array] | None:
         """Like `match_pairs`, in any order, but without sealing the write buffer, which takes
-        milliseconds. The filters in the buffer are matched with the events that `events` returns,
-        one for each row. The batch has no null marks; None if a filter needs them."""
+        milliseconds. The filters in the buffer are matched with single events, which `event_of`
+        returns by row. Rows that no filter in the buffer may match are left out. The batch has no
+        null marks; None if a filter needs them."""
         fresh: list[tuple[int, int]] = []
         with self._lock:  # the lock ensures that no filter is missed while it moves into a part
             state = self._state
             dead = state.register.dead.copy()
             buffers = [one for one in state.fresh if one]
-            for row, event in enumerate(events() if buffers else ()):
-                fresh += [(row, slot) for one in buffers for slot in one.match(event)]
+            if buffers:
+                may_match = np.logical_or.reduce([one.find_rows(batch) for one in buffers])
+                for row in np.flatnonzero(may_match).tolist():
+                    event = event_of(row)
+                    fresh += [(row, slot) for one in buffers for slot in one.match(event)]
         if state.null_paths:
             return None
         if len(fresh) > CROWD * batch.num_rows:

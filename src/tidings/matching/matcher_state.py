@@ -125,7 +125,7 @@ class State(msgspec.Struct, frozen=True):
         """The attributes for which some filter in a part distinguishes null from absent."""
         return frozenset().union(*(sealed.part.null_paths for sealed in self.parts))
 
-    def many(self, slots: int) -> Array:
+    def flag_multi_box(self, slots: int) -> Array:
         """uint8 per slot: 1 for filters with several boxes, which may be found more than once."""
         out = np.zeros(slots, np.uint8)
         for sealed in self.parts:

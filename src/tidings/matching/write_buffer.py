@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from itertools import count
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from tidings.filters.canonical import AccessIndex, Form
-from tidings.filters.values import Key
+from tidings.filters.language import Attribute
+from tidings.filters.values import Key, key
 from tidings.model import Event
+
+Array = npt.NDArray[Any]
 
 
 class WriteBuffer:
@@ -45,6 +50,26 @@ class WriteBuffer:
         found = (self._forms[number] for number in self._index.may_hold(event, values))
         return [slot for slot, form in found if form.holds(event, values)]
 
+    def find_rows(self, batch: pa.RecordBatch) -> Array:
+        """bool by row: whether a filter may match the row. Only these rows must be read as events.
+        Cost: one pass over each column by which filters are indexed. A null may also stand for an
+        absent value."""
+        index, found = self._index, np.zeros(batch.num_rows, np.bool_)
+        if index.is_loose:
+            found[:] = True
+            return found
+        names = batch.schema.names
+        for term, node in index.terms.items():
+            assert type(node) is Attribute  # computed terms make an index loose
+            name, *deeper = node.path
+            if name in names:
+                _mark_rows(batch.column(name), term, index, bool(deeper), found)
+            elif index.allows_absent(term):
+                found[:] = True
+            if found.all():
+                break
+        return found
+
     def items(self) -> list[tuple[int, Form]]:
         """The current slots and forms."""
         return list(self._forms.values())
@@ -53,3 +78,17 @@ class WriteBuffer:
         """Replace every slot with `number[slot]`."""
         self._forms = {n: (int(number[slot]), form) for n, (slot, form) in self._forms.items()}
         self._by_slot = {slot: n for n, (slot, _) in self._forms.items()}
+
+
+def _mark_rows(
+    column: pa.Array, term: str, index: AccessIndex[int], is_deeper: bool, found: Array
+) -> None:
+    """Mark the rows whose value of a term may match. With `is_deeper`, the term is a field inside
+    the column's values."""
+    values = column.dictionary_encode()
+    keys = [index.may_take(term, key(one)) for one in values.dictionary.to_pylist()]
+    takes = np.array([index.allows_absent(term), *keys], np.bool_)
+    if is_deeper:
+        takes[:] = True
+    codes = values.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    found |= takes[codes + 1]

@@ -4,7 +4,7 @@
     types.py     the names of the types, and how to parse text as each
     data_types.py, type_text.py    whole types such as list<string>, and how to parse them
     decimals.py                    where decimals lie among doubles
-    looking.py                     the types of a sample, of Arrow's and of Spark's schemas
+    type_inference.py              the types of a sample, of Arrow's and of Spark's schemas
     declaration.py                 a declaration of attributes as a tree of types
     toml_strings.py                keys and strings of TOML files
     ids.py       subscription ids
@@ -41,7 +41,9 @@ from tidings.model.errors import (
 )
 from tidings.model.gc_pause import pause_gc
 from tidings.model.ids import Id, id_pairs, list_some, need_id
-from tidings.model.looking import (
+from tidings.model.pandas_block import allow_pandas, block_pandas
+from tidings.model.toml_strings import toml_key, toml_text
+from tidings.model.type_inference import (
     Guess,
     look_at_rows,
     type_of_arrow,
@@ -49,8 +51,6 @@ from tidings.model.looking import (
     types_of_fields,
     write_declaration,
 )
-from tidings.model.pandas_block import allow_pandas, block_pandas
-from tidings.model.toml_strings import toml_key, toml_text
 from tidings.model.type_text import parse_inline, parse_name, parse_type
 from tidings.model.types import TYPES, Type, read_value, type_of
 from tidings.model.values import (

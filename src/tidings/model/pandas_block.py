@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from importlib.abc import MetaPathFinder
 
 
-class _Absent(MetaPathFinder):
+class _Absent:  # no MetaPathFinder, because importing that takes as long as a tenth of tidings
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if name == "pandas":
             raise ModuleNotFoundError("pandas is not loaded in this process", name=name)

@@ -34,7 +34,7 @@ from tidings.network.frame_cache import FrameCache
 from tidings.network.link import Link, Policy
 from tidings.network.lives import draw_life
 from tidings.network.router_url import RouterUrl, parse_address, parse_addresses
-from tidings.network.scanning import ask_for_kernels
+from tidings.network.scanning import ask_for_kernels, load_scan_kernels
 from tidings.network.tls import (
     client_context,
     context_for,
@@ -44,7 +44,7 @@ from tidings.network.tls import (
     server_context,
 )
 from tidings.network.tls_probe import TlsProbe
-from tidings.network.watching import Watching, watch
+from tidings.network.watching import Watching, inspect, watch
 
 __all__ = [
     "Agent",
@@ -73,8 +73,10 @@ __all__ = [
     "context_for",
     "draw_life",
     "encode_attributes",
+    "inspect",
     "load_authorities",
     "load_certificate",
+    "load_scan_kernels",
     "measure_costs",
     "parse_address",
     "parse_addresses",

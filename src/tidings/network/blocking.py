@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import math
 import queue
 import ssl
 import threading
@@ -52,6 +53,9 @@ from tidings.routing.clients import ChoosingTimes, Delivery, Item
 from tidings.routing.protocol import Break, Times
 
 MOST_UNDER_WAY = 10_000  # the most unacknowledged publications; beyond this, publishing waits
+LONGEST_WAIT = 1.0
+"""Seconds. A wait is cut into waits of this length, because Python does not notice a Ctrl-C that
+comes just before a thread begins to wait, until the wait is over."""
 AT_EXIT = 2.0  # seconds that an agent may take to close when the interpreter ends
 
 _T = TypeVar("_T")
@@ -70,6 +74,32 @@ class _Condition(_RLock, threading.Condition):  # type: ignore[misc]
 
     def __init__(self) -> None:
         self._waiters: Any = deque()  # all that the methods of a condition need besides the lock
+
+    def wait(self, timeout: float | None = None) -> bool:
+        # between two waits the lock is held, so nothing is missed
+        return any(super(_Condition, self).wait(one) for one in _cut(timeout))
+
+
+def _cut(timeout: float | None) -> Iterator[float]:
+    """The times of the waits that take `timeout` seconds together, at least one; None for no
+    end."""
+    end = math.inf if timeout is None else time.monotonic() + timeout
+    left = end - time.monotonic()
+    while True:
+        yield min(LONGEST_WAIT, max(0.0, left))
+        left = end - time.monotonic()
+        if left <= 0:
+            return
+
+
+def _await(done: Future[_T]) -> _T:
+    """The result of a future."""
+    for one in _cut(None):
+        with contextlib.suppress(TimeoutError):
+            return done.result(one)
+        if done.done():
+            break  # it may have ended with a TimeoutError
+    return done.result()
 
 
 class _Acknowledgment(Future[int]):
@@ -112,14 +142,16 @@ class BlockingSubscription:
         if self._is_closed and self._told.empty():
             self._check()
             return None
-        try:
-            one = self._told.get(timeout=timeout)
-        except queue.Empty:
-            return None
-        if one is None:  # None marks the end; put it back for other threads that wait
-            self._told.put(None)
-            self._check()
-        return one
+        for seconds in _cut(timeout):
+            try:
+                one = self._told.get(timeout=seconds)
+            except queue.Empty:
+                continue
+            if one is None:  # None marks the end; put it back for other threads that wait
+                self._told.put(None)
+                self._check()
+            return one
+        return None
 
     def _check(self) -> None:
         if self._refusal is not None:
@@ -340,6 +372,7 @@ class BlockingAgent:
         fast: bool = False,
         drop_after: float | None = None,
         timeout: float | None = None,
+        related: float | None = None,
     ) -> BlockingSubscription:
         """Subscribe to a filter. When this returns, the subscription is in force. Raise Refusal if
         the filter is refused, TimedOut if there is no answer within `timeout` seconds. For the
@@ -352,6 +385,7 @@ class BlockingAgent:
             "fast": fast,
             "drop_after": drop_after,
             "timeout": timeout,
+            "related": related,
         }
         return self.run(self._subscribe(interest, dialect, how))
 
@@ -363,7 +397,7 @@ class BlockingAgent:
         self, name: str, *, tag: Tagging | None = None
     ) -> BlockingChannel[BlockingSubscription]:
         """Another channel over the link of this agent; see `Agent.channel`. With `tag`, this waits
-        until notifications can be tagged like that."""
+        until the channel is ready for that way of tagging."""
         return self.run(self._open_channel(name, tag))
 
     @property
@@ -406,7 +440,7 @@ class BlockingAgent:
         """Connect; raise EnvironmentProblem or Refusal if that fails."""
         self._thread.start()
         try:
-            self._started.result()
+            _await(self._started)
         except BaseException:
             self._is_closed = True
             if self._task is not None and not self._started.done():  # interrupted by Ctrl-C
@@ -427,7 +461,7 @@ class BlockingAgent:
             work.close()
             raise
         try:
-            return doing.result()
+            return _await(doing)
         except CancelledError:
             raise Refusal(_CLOSED) from None
         except KeyboardInterrupt:

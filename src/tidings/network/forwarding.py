@@ -14,6 +14,7 @@ import socket
 import struct
 import time
 from itertools import chain, pairwise
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -27,6 +28,9 @@ from tidings.routing.forwarding import (
     Name,
 )
 from tidings.routing.protocol import frames, messages as m
+
+if TYPE_CHECKING:
+    from tidings.routing.learning import Learning
 
 MOST_PLANS = 100_000
 _FRONT = struct.Struct("<IHHI")  # length, kind and version, marks, bytes of the labels
@@ -55,14 +59,21 @@ class Forwarder:
         self._changes = router.caches.add(GraphChanges())
         self._seen = 0  # frames
         self._table = scanning.new_table()
+        self.buffers = 0  # how often frames were forwarded
+        self.learning: Learning | None = None
+        """Learns from what is forwarded, if the channel has relations."""
+        self._sole: Plan = ()
 
     def forward(self, buffer: bytes, starts: list[int], ends: list[int]) -> dict[Name, Batch]:
         """Split consecutive notification frames into the pieces that each neighbour gets."""
+        self.buffers += 1
         if self._changes:
             self._catch_up()
         if self.router.forwarding.mode is Mode.ADAPTIVE and starts:
             sole = self.router.graph.sole_neighbour()
             if sole is not None:
+                if self.learning is not None:
+                    self._note_sole(self.learning, sole, buffer, starts)
                 return {sole: ([memoryview(buffer)[starts[0] : ends[-1]]], len(starts))}
         out: dict[Name, _Pieces] = {}
         view = memoryview(buffer)
@@ -77,10 +88,38 @@ class Forwarder:
         else:
             runs = self._runs(buffer, starts)
         runs.append((len(starts), ()))
+        if self.learning is not None:
+            self._note(self.learning, buffer, starts, runs)
         for (first, plan), (last, _) in pairwise(runs):
             if plan:
                 self._give(plan, out, view, starts[first:last], ends[first:last])
         return {name: (pieces.finish(), pieces.count) for name, pieces in out.items()}
+
+    def _note(
+        self, learning: Learning, buffer: bytes, starts: list[int], runs: list[tuple[int, Plan]]
+    ) -> None:
+        """Note forwarded frames that have contexts, as many as there is room for."""
+        room = learning.room
+        if not room:
+            learning.left_out += len(starts)
+            return
+        learning.left_out += max(0, len(starts) - room)
+        for (first, plan), (last, _) in pairwise(runs):
+            for start in starts[first : min(last, first + room)] if plan else ():
+                context = frames.context_at(buffer, start)
+                if context:
+                    marks, size = _FRONT.unpack_from(buffer, start)[2:]
+                    labels = start + frames.HEAD + 16 * marks
+                    learning.note(context, buffer[labels : labels + size], marks, plan)
+            room -= min(room, last - first)
+            if not room:
+                return
+
+    def _note_sole(self, learning: Learning, sole: Name, buffer: bytes, starts: list[int]) -> None:
+        """Note frames that all go to one neighbour; nobody reads their labels."""
+        if not self._sole or self._sole[0].neighbour != sole:
+            self._sole = (FrameWay(sole, None),)
+        self._note(learning, buffer, starts, [(0, self._sole), (len(starts), ())])
 
     def _runs(self, buffer: bytes, starts: list[int]) -> list[tuple[int, Plan]]:
         """The first frame of each run, and its plan. A run consists of adjacent frames with the

@@ -8,6 +8,9 @@ never dropped. If even these messages pile up, the neighbour is disconnected.
 A link carries the frames of several channels, each with a number on this link (see frames.py).
 Frames of one channel that are written together share one switch. A link with a single channel uses
 number 0, and sends no switches.
+
+A body that is sent early is kept at both ends. The notification that follows only refers to it, and
+the receiving link restores the whole frame (routing/early).
 """
 
 from __future__ import annotations
@@ -18,15 +21,25 @@ import socket
 import time
 from collections.abc import Callable, Iterable
 from enum import Enum
+from itertools import accumulate
 
 from tidings.model import TidingsError
 from tidings.network import scanning
 from tidings.network.tls import names_in, sentence_of
+from tidings.routing.early import (
+    Early,
+    KeptBodies,
+    SentBodies,
+    SharedBody,
+    decode_early,
+    encode_early,
+)
 from tidings.routing.protocol import frames, messages as m
 
 MOST_WAITING = 32 << 20  # bytes
 PATIENCE = 12.0  # seconds without any message from the other end
 HIGH_WATER = 256 << 10  # waiting bytes beyond which `pressed` is called
+MOST_BEFORE_EARLY = 1 << 20  # waiting bytes beyond which nothing is sent early
 LINGER = 5.0  # seconds for the other end to read the last bytes of a closed link
 
 
@@ -51,15 +64,20 @@ class Link(asyncio.Protocol):
         policy: Policy = Policy.DROP,
         pressed: Callable[[bool], None] | None = None,
         patience: float = PATIENCE,
+        early: Callable[[Link, Early], None] | None = None,
     ) -> None:
         """`pressed` is called with True when too much data is waiting to be sent, and with False
-        when that is over."""
+        when that is over. `early` gets the bodies that arrive early; without it, an early body ends
+        the link."""
         self._received = received
         self._ended = ended
         self.largest = largest
         self.most_waiting = most_waiting
         self.policy = policy
         self._pressed = pressed
+        self._early = early
+        self.early_out: SentBodies | None = None  # bodies that were sent early
+        self._early_in: KeptBodies | None = None
         self.patience = patience
         self.name = ""
         self.dropped = 0  # notifications
@@ -121,7 +139,23 @@ class Link(asyncio.Protocol):
                 self._skipped.remove(number)
                 self._put(frames.encode(m.Skipped()), number)
             self.told_out += count
+            if self.early_out:
+                data = self.early_out.shorten(data, number)
             self._put(data, number)
+
+    def send_early(
+        self, early: Early, number: int = 0, frame: bytes = b"", body: SharedBody | None = None
+    ) -> bool:
+        """Send a body early, unless much data is waiting to be sent; return whether it was sent.
+        `frame` is the frame of the body, if it is already encoded, and `body` the body itself, if
+        links share it."""
+        if self._over or self.waiting > MOST_BEFORE_EARLY:
+            return False
+        if self.early_out is None:
+            self.early_out = SentBodies()
+        self.early_out.add(number, early, body)
+        self._put(frame or encode_early(early), number)
+        return True
 
     def drop(self, count: int) -> None:
         """Count notifications that are not sent, because the other end is too slow."""
@@ -299,17 +333,47 @@ class Link(asyncio.Protocol):
                     self.batches += 1
                     self.taken[self.number] = self.taken.get(self.number, 0) + at - begun
                     self._received(self, data, starts)
-                number = frames.switch_at(data, at)
-                if number is None:
+                if at == len(data):
                     break
-                self.number = number
-                at += frames.SWITCH_SIZE
+                number = frames.switch_at(data, at)
+                if number is not None:
+                    self.number = number
+                    at += frames.SWITCH_SIZE
+                elif frames.early_at(data, at):
+                    at = self._take_early(data, at)
+                else:
+                    break
             if at < len(data) and not self._over:
                 self._rest += data[at:]
                 short = len(self._rest) < frames.SHORTEST
                 self._needed = frames.SHORTEST if short else frames.size_at(self._rest, 0)
         except TidingsError as problem:
             self.refuse(problem)
+
+    def _take_early(self, data: bytes, at: int) -> int:
+        """Process early bodies, and restore notifications that refer to early bodies; return where
+        these frames end."""
+        if self._early is None:
+            raise frames.FrameError("found an early body, expected such bodies only from above")
+        kept = self._early_in
+        if kept is None:
+            kept = self._early_in = KeptBodies()
+        whole: list[bytes] = []
+        begun = at
+        while kind := frames.early_at(data, at):
+            if kind == frames.EARLY:
+                early = decode_early(data, at)
+                kept.add(early)
+                self._early(self, early)
+            else:
+                whole.append(kept.restore(data, at))
+            at += frames.size_at(data, at)
+        self.taken[self.number] = self.taken.get(self.number, 0) + at - begun
+        if whole and not self._over:
+            self.batches += 1
+            starts = [0, *accumulate(map(len, whole[:-1]))]
+            self._received(self, b"".join(whole), starts)
+        return at
 
     def connection_lost(self, problem: Exception | None) -> None:
         self._gone.set()
@@ -322,9 +386,17 @@ class Link(asyncio.Protocol):
             self._out.clear()
             self._out_size = 0
             self._rest = bytearray()
+            self._early_in = None
+            if self.early_out is not None:
+                self.early_out.clear()
             if self._pressed is not None:
                 self._pressed(False)
             self._ended(self, reason)
+
+
+def keep_early(link: Link, early: Early) -> None:
+    """For ends that pass nothing on. There is nothing to do: the link itself keeps the early
+    body."""
 
 
 def end_with_silence(transport: asyncio.Transport, seconds: float) -> None:

@@ -27,9 +27,11 @@ _OFFSET, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV
 
 
 @short_kernel
-def scan_frames(data: Any, first: int, version: int, largest: int, starts: Any) -> Any:
+def scan_frames(
+    data: Any, first: int, version: int, largest: int, shortest: int, starts: Any
+) -> Any:  # fmt: skip
     """The number of complete frames from the offset `first` on, and where they end, before the next
-    switch to another channel; the number is -1 if a frame is invalid.
+    switch to another channel, early body or reference; the number is -1 if a frame is invalid.
 
     starts int64, one for each 6 bytes of data and one more: receives where each frame begins.
     """
@@ -41,9 +43,12 @@ def scan_frames(data: Any, first: int, version: int, largest: int, starts: Any) 
             | np.int64(data[at + 3]) << 24
         )  # fmt: skip
         kind = data[at + 4]
-        if data[at + 5] == version and kind == 3 and length == 6:
-            break
-        if data[at + 5] != version or kind < 1 or kind > 2 or length < 2 or length > largest:
+        is_known = data[at + 5] == version and length <= largest
+        if not is_known or kind < 1 or kind > 2 or length < 2:
+            is_switch = kind == 3 and length == 6
+            is_early = 4 <= kind <= 5 and shortest <= length + 4
+            if is_known and (is_switch or is_early):
+                break
             return -1, at
         if at + 4 + length > size:
             break

@@ -1,8 +1,8 @@
 """Scans frames with compiled kernels in busy routers.
 
-A router starts in plain Python. After BUSY frames a thread loads the kernels, which takes about a
-second and a hundred megabytes. The results are the same with and without kernels. Agents, and
-routers with little traffic, never load the kernels.
+A router at first scans frames in plain Python. After BUSY frames a thread loads the kernels, which
+takes about a second and a hundred megabytes. The results are the same with and without kernels.
+Agents, and routers with little traffic, never load the kernels.
 """
 
 from __future__ import annotations
@@ -53,6 +53,12 @@ def ask_for_kernels() -> None:
         threading.Thread(target=loader.load, name="tidings-kernels", daemon=True).start()
 
 
+def load_scan_kernels() -> None:
+    """Load the kernels now."""
+    loader.asked = True
+    loader.load()
+
+
 def scan(buffer: bytes, at: int, largest: int) -> tuple[list[int], int]:
     """Gives the same result as `frames.scan`."""
     kernels, numpy = loader.kernels, loader.numpy
@@ -60,7 +66,7 @@ def scan(buffer: bytes, at: int, largest: int) -> tuple[list[int], int]:
         return frames.scan(buffer, at, largest)
     starts = numpy.empty((len(buffer) - at) // 6 + 1, numpy.int64)
     data = numpy.frombuffer(buffer, numpy.uint8)
-    count, end = kernels.scan_frames(data, at, frames.VERSION, largest, starts)
+    count, end = kernels.scan_frames(data, at, frames.VERSION, largest, frames.EARLY_HEAD, starts)
     if count < 0:
         return frames.scan(buffer, at, largest)  # this call raises an error that says why
     return starts[:count].tolist(), end
@@ -94,7 +100,9 @@ class _Table:
         self._grow()
         starts = self._numpy.zeros(len(frame), self._numpy.int64)
         data = self._numpy.frombuffer(frame, self._numpy.uint8)
-        self._kernels.scan_frames(data, 0, frames.VERSION, frames.LARGEST, starts)
+        self._kernels.scan_frames(
+            data, 0, frames.VERSION, frames.LARGEST, frames.EARLY_HEAD, starts
+        )
 
     def runs(
         self, buffer: bytes, start: int, end: int, plan_of: Callable[[bytes, int], Any]

@@ -9,7 +9,7 @@ text, and in place of an integer a double. A field with a mark (see null_marks.p
 an object lacks it. Arrow then builds a column from the values, if all are native (it accepts a
 whole double as an integer). If Arrow refuses, the values of other kinds are read one by one.
 
-- msgspec's own reading of times was rejected, because it accepts other texts than we do.
+- msgspec's own reading of times was rejected, because it accepts different texts.
 - Arrow's JSON reader was rejected, because it is no faster, and accepts two objects on a line and
   an object on two lines.
 - Strict types were rejected, because lines with numbers in quotes would take eight times as long.

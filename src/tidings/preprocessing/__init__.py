@@ -8,7 +8,7 @@
     kinds/            kinds of interest: filters, topics, types, those of an application
     surroundings.py   the nodes above and below a node, for routers
     predicates/       programs of the operator that filters call by name
-    change.py         a change to a node, in the form that snapshots use
+    node_change.py    a change to a node, in the form that snapshots use
 
 A view only tags. The rendezvous point numbers notifications, and corrects tags that are too old.
 
@@ -38,6 +38,7 @@ from tidings.preprocessing.predicates import (
     CallIndex,
     Decisions,
     PredicateCall,
+    calls_in,
     need_predicates,
 )
 
@@ -62,6 +63,7 @@ __all__ = [
     "PredicateCall",
     "Read",
     "Replaced",
+    "calls_in",
     "declare",
     "make_kind",
     "need_predicates",

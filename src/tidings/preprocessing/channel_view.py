@@ -26,9 +26,9 @@ import pyarrow as pa
 from tidings.filters import Filter, parse
 from tidings.matching import load_kernels
 from tidings.model import Event, FilterError, TidingsError, need_extra
-from tidings.preprocessing.change import Change
 from tidings.preprocessing.contents import Contents, EventColumns, ExtraFields
 from tidings.preprocessing.kinds import Kind, KindDefinition, make_kind, restore_attributes
+from tidings.preprocessing.node_change import Change
 from tidings.preprocessing.predicates import CallIndex, PredicateCall
 from tidings.preprocessing.surroundings import Surroundings
 from tidings.routing.protocol import messages as m, pack_tag
@@ -47,6 +47,10 @@ class Place(msgspec.Struct, frozen=True):
     node: int
     life: int
     version: int
+
+
+class Closed(TidingsError):
+    """The view was closed while changes were being applied."""
 
 
 class _State(NamedTuple):
@@ -79,6 +83,7 @@ class ChannelView:
         """The results of predicates; a notification that needs others is not tagged."""
         self._calls = CallIndex(self.decisions)
         self._putting = threading.Lock()
+        self._is_closed = False
 
     @property
     def life(self) -> int:
@@ -114,9 +119,18 @@ class ChannelView:
 
     def put(self, told: m.Changed) -> None:
         """Apply an answer from the rendezvous point: all nodes, or the changes since this
-        version."""
+        version. Raises Closed if the view is closed."""
         with self._putting:
             self._put(told)
+
+    def close(self) -> None:
+        """Accept no more changes. A `put` in another thread ends before its next change, because a
+        process can't end before its threads do. Tags keep their version."""
+        self._is_closed = True
+
+    def _go_on(self) -> None:
+        if self._is_closed:
+            raise Closed("the view of the channel is closed")
 
     def copy_nodes(self) -> tuple[int, dict[int, str]]:
         """The version, and the nodes with their filters. This waits for a `put` in another
@@ -163,6 +177,7 @@ class ChannelView:
     def _is_new(self, one: m.NodeChange) -> bool:
         """Whether the filter of a new node can be read; if so, note its identity."""
         assert one.filter is not None
+        self._go_on()
         try:
             filter_ = self._parse(one.filter)
         except FilterError:
@@ -188,6 +203,7 @@ class ChannelView:
         keys: dict[bytes, list[int]] = {}
         calls = CallIndex(self.decisions)
         for node, text in sorted(self._nodes.items()):
+            self._go_on()
             try:
                 key = distinct.add(node, text)
                 numbers.setdefault(key, node)
@@ -197,7 +213,8 @@ class ChannelView:
             except FilterError:
                 continue
         self._calls = calls
-        self._live = VersionedSnapshot(Snapshot(version, *build_nodes(distinct, numbers)))
+        compiled = Snapshot(version, *build_nodes(distinct, numbers))
+        self._live = VersionedSnapshot(compiled, self._go_on)
         self._keys = keys
         self._changes = 0
 

@@ -1,4 +1,5 @@
-"""The relation repository: what was forwarded before, and what is related to it.
+"""The relation repository: the messages that were forwarded before, and the values related to
+theirs.
 
     name, text ──semantic──> terms: a place, a time, tags, a person ──> what each is related to
     terms, hop, ids ──clusters──> what was forwarded before with related terms, and where to
@@ -7,16 +8,15 @@
     semantic/          places, times, tags and people: names to values, and how values are related
     clusters/          what was forwarded before, to which hop, found by place, time, tag and person
     merit/             merits of hops, the exact search, subscriptions with related=...
+    relation_settings.py    what a node of a network knows about the relations of a channel
     relation_files.py  loads the semantic store; the only module here that reads files
     examples/          a file of each kind: countries and cities, holidays and seasons, tags, people
 
-Not joined yet: no router or root uses this room, and no frame on the wire has terms. A root would
-call `propose` before it tags a notification and send these frames, then `complete`, with its own
-search in place of `exact`, and `work` when its queues are empty; a filter with `related` would be a
-node beside its exact one. A router would hold a `ClusterStore` of labels, `find` with the terms of
-a frame, and pass on only frames that say that they were sent for their merit. Under overload a
-queue would be ordered by the merit of a proposal. What is missing for that: terms and merit in
-frames, protection against loops, and waiting messages on disk.
+In the network: the rendezvous point of a channel with relations finds the subscribers who want a
+related notification (channel/related), and writes the terms of each notification into its frames,
+as `encode_terms` encodes them.
+Each node of the channel has a `ClusterStore` of the notifications that it forwarded
+(routing/learning), and sends bodies early to neighbours of enough merit (broker/early).
 
 Users import from `tidings.relations`; docs/relations.md shows how. Start at merit/repository.py.
 """
@@ -24,6 +24,7 @@ Users import from `tidings.relations`; docs/relations.md shows how. Start at mer
 from tidings.relations.clusters import ClusterStore, Elements, ForwardedNode, Hit, StoreSettings
 from tidings.relations.merit import Frame, Limit, Proposal, Reading, RelatedMatch, Repository
 from tidings.relations.relation_files import EXAMPLES, load_dictionary, load_relations
+from tidings.relations.relation_settings import RelationSettings
 from tidings.relations.semantic import (
     Dictionary,
     Edge,
@@ -37,6 +38,8 @@ from tidings.relations.semantic import (
     Thesaurus,
     Weights,
     Words,
+    decode_terms,
+    encode_terms,
 )
 
 __all__ = [
@@ -55,6 +58,7 @@ __all__ = [
     "Reading",
     "Recurring",
     "RelatedMatch",
+    "RelationSettings",
     "Repository",
     "SemanticStore",
     "Span",
@@ -64,6 +68,8 @@ __all__ = [
     "Thesaurus",
     "Weights",
     "Words",
+    "decode_terms",
+    "encode_terms",
     "load_dictionary",
     "load_relations",
 ]

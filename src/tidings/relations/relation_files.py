@@ -5,7 +5,7 @@
     tags.toml       [words]: each word with the broader words
     people.toml     [people] and [[link]]
 
-A folder need not have all of them. `tidings.relations.EXAMPLES` is a folder that has.
+A folder need not have all of these files. The folder `tidings.relations.EXAMPLES` has all of them.
 """
 
 from __future__ import annotations

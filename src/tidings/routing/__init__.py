@@ -4,7 +4,9 @@
               <─Published─  tag, number, journal   header: nodes   label for each neighbour
 
     protocol/     the messages and their encoding; limits; lineage
+    early/        bodies that are sent before their notifications, in channels with relations
     forwarding/   routers: the label graph, the neighbours, the owners of nodes
+    learning/     what a node learns from what it forwards, and whom it serves early
     channels/     many channels over the links of one router
     root/         the rendezvous point: nodes, numbers, stamps of publishers, shares of owners
     clients/      subscribers and publishers: every loss is noticed, duplicates are dropped

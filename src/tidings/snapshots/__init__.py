@@ -9,6 +9,7 @@
     building.py            turns subscriptions into arrays
     versioned.py           a snapshot and later changes, at any version
     view.py                one version, ready to match; it tags as a fresh compilation would
+    named_members.py       named parts of subscriptions that are true on the rows of a batch
     incremental_edges.py   new filters linked into the compiled graph, once each
     identity.py            which snapshot a directory holds, and whether it is complete
     remote.py              snapshots at addresses such as s3://bucket/snapshot
@@ -29,6 +30,7 @@ from tidings.snapshots.building import (
     members_of,
 )
 from tidings.snapshots.identity import identity_of, need_whole
+from tidings.snapshots.named_members import NamedMembers
 from tidings.snapshots.shape import Shape
 from tidings.snapshots.snapshot import FORMAT, LANGUAGE, VERSION, Snapshot, language_in
 from tidings.snapshots.verifying import Verification, verify_nodes
@@ -43,6 +45,7 @@ __all__ = [
     "BuiltNodes",
     "DistinctFilters",
     "Forms",
+    "NamedMembers",
     "Shape",
     "Snapshot",
     "Verification",

@@ -109,6 +109,8 @@ class DistinctFilters:
         self.filter_of = array("I")  # by id
         self.refused: dict[Id, FilterError] = {}
         """Subscriptions that `try_add` left out, with the reason."""
+        self.named: dict[Id, str] = {}
+        """The filters that have named parts, as SQL."""
         self._seen: set[Id] = set()
 
     def try_add(self, id_: Id, filter_: Filter | str) -> None:
@@ -134,6 +136,8 @@ class DistinctFilters:
             number = self.number[key] = len(self.filters)
             self.filters.append(filter_)
             self.hulls.add(parsed.form)
+        if parsed.parts:
+            self.named[id_] = parsed.sql()
         self._seen.add(id_)
         self.ids.append(id_)
         self.filter_of.append(number)

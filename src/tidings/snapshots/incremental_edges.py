@@ -4,10 +4,10 @@
     below    nodes that the new node covers
     edges    from the lowest nodes above to the new node, and from it to the highest below
 
-The boxes of the nodes decide most comparisons (tidings.matching.covering.neighbours). In the other
-cases, and among the new nodes, the filters themselves are compared. If a node covers the new node,
-all ancestors of that node cover it too and need no comparison. If the new node covers a node, it
-also covers all descendants of that node.
+The boxes of the nodes decide most comparisons (matching/covering/compiled_neighbours.py). In the
+other cases, and among the new nodes, the filters themselves are compared. If a node covers the new
+node, all ancestors of that node cover it too and need no comparison. If the new node covers a node,
+it also covers all descendants of that node.
 
 Nodes that cover each other form a chain with the lowest number at the bottom, so "lower" is a
 strict order even among them. Invariants: there are no cycles, and a known covering stays known,
@@ -43,8 +43,10 @@ REMEMBERED = 1 << 12
 class IncrementalEdges:
     """The edges of a snapshot and of newer nodes, whose places follow the compiled ones."""
 
-    def __init__(self, base: Snapshot) -> None:
+    def __init__(self, base: Snapshot, go_on: Callable[[], None] = lambda: None) -> None:
+        """`go_on` is called before each new node is linked, and may raise an exception."""
         self._base = base
+        self._go_on = go_on
         self._filter = lru_cache(REMEMBERED)(base.matcher.filter)
         self._numbers = base.numbers
         self._graph: _Graph | None = None
@@ -62,6 +64,7 @@ class IncrementalEdges:
                 self._neighbours = self._base.matcher.neighbours(compiled)
             self._numbers = np.append(self._numbers, np.array(numbers[known:], np.int64))
             for place in range(compiled + known, compiled + len(numbers)):
+                self._go_on()
                 self._link(place)
             self._linked = self._graph.with_edges(len(self._numbers))
         return self._linked

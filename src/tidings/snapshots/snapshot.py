@@ -3,6 +3,7 @@
     manifest.json          number of the version, counts, declared attributes, digests
     nodes.arrow            number, key, parents (places of nodes), first member
     subscriptions.arrow    ids, node by node
+    named.arrow            ids and texts of filters with named parts, if there are any
     index/                 the matcher over the nodes, with their texts
 
 A notification is tagged with the *lowest* nodes that match it; subscribers to such a node, or to a
@@ -43,6 +44,7 @@ from tidings.matching.disk import (
     write_table,
 )
 from tidings.model import FilterError, GraphError, Id
+from tidings.snapshots import named_members
 from tidings.snapshots.building import BuiltNodes, DistinctFilters, Functions, build_nodes, gather
 from tidings.snapshots.remote import fetch_snapshot, put_snapshot
 from tidings.snapshots.view import View
@@ -57,7 +59,13 @@ LANGUAGE = 5
 class Snapshot:
     """The subscriptions of a channel at one version. Safe to use from several threads."""
 
-    def __init__(self, number: int, nodes: BuiltNodes, matcher: Matcher) -> None:
+    def __init__(
+        self,
+        number: int,
+        nodes: BuiltNodes,
+        matcher: Matcher,
+        texts_with_names: Mapping[Id, str] | None = None,
+    ) -> None:
         self.number = number
         self.matcher = matcher
         self.refused: dict[Id, FilterError] = {}
@@ -77,6 +85,7 @@ class Snapshot:
             (nodes.parent_starts, nodes.parents),
             (nodes.member_starts, self._ids),
         )
+        self.view.texts_with_names = dict(texts_with_names or {})
 
     # -- build, save, open ---------------------------------------------------------------------
 
@@ -101,7 +110,8 @@ class Snapshot:
         match are kept; `never()` lists them.
         """
         distinct = gather(subscriptions, DistinctFilters(attributes, functions), errors)
-        snapshot = cls(number, *build_nodes(distinct, numbers, progress, threads))
+        nodes, matcher = build_nodes(distinct, numbers, progress, threads)
+        snapshot = cls(number, nodes, matcher, distinct.named)
         snapshot.refused = distinct.refused
         return snapshot
 
@@ -131,6 +141,11 @@ class Snapshot:
                 },
             )
             write_table(folder / "subscriptions.arrow", {"id": self._ids})
+            named = self.view.texts_with_names
+            if named:
+                ids = pa.array(list(named), self._ids.type)
+                texts = pa.array(list(named.values()), pa.string())
+                write_table(folder / named_members.FILE, {"id": ids, "text": texts})
             for name, columns in (beside or {}).items():
                 write_table(folder / name, columns)
             write_manifest(
@@ -182,7 +197,12 @@ class Snapshot:
         )
         manifest.need(folder, nodes=len(matcher), edges=len(nodes.parents), subscriptions=len(ids))
         manifest.need(folder, nodes=len(nodes.numbers))
-        found = cls(manifest.count("number"), nodes, matcher)
+        named: dict[Id, str] = {}
+        if (folder / named_members.FILE).exists():
+            named_table = read_table(folder / named_members.FILE)
+            pairs = (named_table.column(name).to_pylist() for name in ("id", "text"))
+            named = dict(zip(*pairs, strict=True))
+        found = cls(manifest.count("number"), nodes, matcher, named)
         if manifest.version < VERSION:
             texts = read_table(folder / "index" / "filters.arrow").column("text")
             if has_rekeyed(texts):
@@ -199,13 +219,14 @@ class Snapshot:
         for node, text in zip(self.numbers.tolist(), texts, strict=True):
             for id_ in self.members(node):
                 numbers.setdefault(distinct.add(id_, text), node)
-        return Snapshot(self.number, *build_nodes(distinct, numbers))
+        nodes, matcher = build_nodes(distinct, numbers)
+        return Snapshot(self.number, nodes, matcher, self.view.texts_with_names)
 
     def renumbered(self, first: int, number: int) -> Snapshot:
         """The same subscriptions as another version, with nodes numbered from `first` on."""
         numbers = np.arange(first, first + len(self.numbers), dtype=np.int64)
         nodes = msgspec.structs.replace(self._nodes, numbers=numbers)
-        found = Snapshot(number, nodes, self.matcher)
+        found = Snapshot(number, nodes, self.matcher, self.view.texts_with_names)
         found.language = self.language
         return found
 

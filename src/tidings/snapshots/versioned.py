@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 import numpy as np
@@ -47,7 +47,9 @@ class VersionedSnapshot:
     """A snapshot and the changes since then; `view(version)` returns the subscriptions at a
     version."""
 
-    def __init__(self, base: Snapshot) -> None:
+    def __init__(self, base: Snapshot, go_on: Callable[[], None] = lambda: None) -> None:
+        """`go_on` is called before each new node is linked. If it raises an exception, `view`
+        raises it too, and the object can't be used any more."""
         self.base = base
         self.version = base.number
         """The latest known version."""
@@ -56,7 +58,7 @@ class VersionedSnapshot:
         self._place: dict[int, int] = {}  # places by node number, for nodes that occur in changes
         self._lock = threading.Lock()
         self._views: dict[int, View] = {}
-        self._edges = IncrementalEdges(base)
+        self._edges = IncrementalEdges(base, go_on)
         self._positions: dict[Id, int] | None = None
 
     def apply(self, changes: Iterable[ChangeLike], upto: int = 0) -> None:
@@ -76,14 +78,14 @@ class VersionedSnapshot:
     def _need_place(self, node: int, text: str) -> None:
         if node in self._place:
             return
-        place = self._compiled(node)
+        place = self._find_compiled(node)
         if place is None:
             place = len(self.base.numbers) + len(self._numbers)
             self.base.matcher.add(place, text)
             self._numbers.append(node)
         self._place[node] = place
 
-    def _compiled(self, node: int) -> int | None:
+    def _find_compiled(self, node: int) -> int | None:
         numbers = self.base.numbers
         place = int(np.searchsorted(numbers, node))
         return place if place < len(numbers) and numbers[place] == node else None

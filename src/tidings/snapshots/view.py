@@ -50,6 +50,9 @@ class View:
         self.numbers = numbers  # int64 [N + D]: the number of the node at each place
         self.parent_starts, self.parents = parents  # int64 [N + D + 1], uint32
         self.member_starts, self.ids = members  # int64 [N + D + 1], an Arrow array
+        self.texts_with_names: dict[Id, str] = {}
+        """The filters that have named parts, as SQL, by subscription. Only the view of a snapshot
+        without later changes knows them."""
         self._alive = (np.diff(self.member_starts) > 0).astype(np.uint8)
 
     @property

@@ -10,6 +10,7 @@
         |── log_contents.py           changes and states, as users get them
         |── compaction.py             drops older segments, behind a checkpoint
         `── log_opening.py, before/   logs of dead writers, and of older releases
+    declared/       the attributes that the channel declares, by version
     bulks/          subscriptions that were adopted as a whole, in mapped files
     adoptions/      how a rendezvous point adopts such subscriptions while it runs
     layered.py      mappings that consist of bulks and of what changed since
@@ -28,10 +29,18 @@ from tidings.store.change_records import LogError
 from tidings.store.folder import LOCK, owner_of
 from tidings.store.journal.rows import SQL
 from tidings.store.live_ids import LiveIds, ProjectedIds
-from tidings.store.log_contents import Adoption, Change, KeyedChange, Repair, State
+from tidings.store.log_contents import (
+    Adoption,
+    Change,
+    Declared,
+    KeyedChange,
+    Repair,
+    State,
+    stored_filters,
+)
 from tidings.store.numbers import Accepting
 from tidings.store.ontologies import load_ontology
-from tidings.store.owner import Adopt, Asked
+from tidings.store.owner import Adopt, Asked, Declare
 
 __all__ = [
     "LOCK",
@@ -42,6 +51,8 @@ __all__ = [
     "Asked",
     "Change",
     "ChangeLog",
+    "Declare",
+    "Declared",
     "KeyedChange",
     "LiveIds",
     "LogError",
@@ -51,4 +62,5 @@ __all__ = [
     "load_ontology",
     "need_owner",
     "owner_of",
+    "stored_filters",
 ]

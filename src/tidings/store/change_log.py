@@ -43,10 +43,21 @@ from tidings.model import (
     need_id,
 )
 from tidings.store import folder as f
-from tidings.store.change_records import SEGMENT_BYTES, AdoptedHere, ChangeRecord, LogError
+from tidings.store.change_records import SEGMENT_BYTES, AdoptedHere, Found, LogError
 from tidings.store.compaction import KEPT_SECONDS, forget, last_version_before
+from tidings.store.declared import (
+    DeclarationError,
+    DeclarationReader,
+    StoredDeclaration,
+    StoredFilter,
+    Told,
+    find_difference,
+    hand_over_declaration,
+    may_store,
+    need_fit,
+)
 from tidings.store.journal import FileJournal
-from tidings.store.journal.entries import Adopted
+from tidings.store.journal.entries import Adopted, Renewed
 from tidings.store.journal.losses import version_in
 from tidings.store.journal.rows import SQL
 from tidings.store.known_log import RequestedChange
@@ -54,26 +65,29 @@ from tidings.store.layered import own_part
 from tidings.store.log_contents import (
     Adoption,
     Change,
+    Declared,
     KeyedChange,
     Repair,
     State,
     Subscriptions,
     change_of,
     read_state,
+    stored_filters,
 )
 from tidings.store.log_opening import settle
 from tidings.store.numbers import Accepting
 from tidings.store.owner import (
     Asked,
+    Declare,
     Died,
     Ownership,
     Unowned,
     ask_for_folder,
+    find_versions,
     hand_over,
-    made_in,
 )
 from tidings.store.reader import Reader, state_at
-from tidings.store.writer import PendingGroup, Writer
+from tidings.store.writer import PendingGroup, Redeclared, Writer
 
 if TYPE_CHECKING:
     from tidings.snapshots import Snapshot
@@ -90,11 +104,13 @@ class ChangeLog:
     """The subscriptions in a channel's folder, for any number of threads and processes of one
     machine. If another process owns the folder, it makes the changes: see owner/.
 
-    Filters are checked and compared with the `attributes` and `functions` of the channel, so all
-    writers should use the same ones. Filters already in the log are not affected when the declared
-    attributes or functions change. Ids are texts or integers, and the ids of all current
-    subscriptions are of the same kind. When a file reaches `segment_bytes`, the next group begins a
-    new file.
+    Filters are checked and compared with the attributes that the channel declares (declared/), and
+    with `functions`, so all writers should use the same functions. `attributes` are those that the
+    caller expects: if the channel declares none yet, and never had a rendezvous point, the first
+    change declares them; otherwise each of them must be declared with the same type. Filters
+    already in the log keep their nodes when the declaration changes. Ids are texts or integers, and
+    the ids of all current subscriptions are of the same kind. When a file reaches `segment_bytes`,
+    the next group begins a new file.
     """
 
     def __init__(
@@ -106,13 +122,15 @@ class ChangeLog:
         segment_bytes: int = SEGMENT_BYTES,
     ) -> None:
         self.path = local_path(path, "a log of subscriptions")
-        self.attributes = attributes
+        self._given = attributes
+        self._current = attributes  # as last read, see `_key_of`
         self.functions = functions
         try:
             f.make_folder(self.path)
         except OSError as problem:
             raise LogError(f"can't open a log in '{path}': {problem.strerror}") from problem
         self._reader = Reader(self.path)
+        self._declared = DeclarationReader(self.path)
         self._is_settled = False
         self._writer = Writer(self.path, segment_bytes, self._key_of)
         self._writing = threading.Lock()
@@ -127,7 +145,8 @@ class ChangeLog:
         """Set the filter of an id; return the version once the change is on the disk. The log keeps
         the text of a filter and its dialect; a Filter is kept as SQL. `owner` says who makes the
         subscription; without it, a subscription that is replaced keeps its owner."""
-        return self._commit([self._request(id, filter, dialect, need_owner(owner))])
+        need_owner(owner)
+        return self._commit(lambda known: [self._request(id, filter, dialect, owner, known)])
 
     def put_many(
         self,
@@ -142,34 +161,40 @@ class ChangeLog:
         The pairs are acknowledged together: all of them are stored, or none. If filters are
         refused, RefusedFilters lists all of them.
         """
-        changes = []
-        refused: dict[Id, FilterError] = {}
         need_owner(owner)
-        for id_, filter_ in id_pairs(pairs):
-            try:
-                changes.append(self._request(id_, filter_, dialect, owner))
-            except FilterError as problem:
-                refused[id_] = problem
-        if refused:
-            raise RefusedFilters(refused, len(changes) + len(refused))
-        return self._commit(changes) if changes else self.version
+        listed = [*id_pairs(pairs)]
+
+        def make(known: Attributes | None) -> list[RequestedChange]:
+            changes = []
+            refused: dict[Id, FilterError] = {}
+            for id_, filter_ in listed:
+                try:
+                    changes.append(self._request(id_, filter_, dialect, owner, known))
+                except FilterError as problem:
+                    refused[id_] = problem
+            if refused:
+                raise RefusedFilters(refused, len(changes) + len(refused))
+            return changes
+
+        return self._commit(make) if listed else self.version
 
     def drop(self, id: Id) -> int:
         """End the subscription of an id; return the version once the change is on the disk."""
         need_id(id)
-        return self._commit([RequestedChange(id, None)])
+        return self._commit_changes([RequestedChange(id, None)], None)
 
     def adopt(self, snapshot: Snapshot, *, owner: str = "") -> int:
         """Adopt all subscriptions of a snapshot as one version; return it. The nodes get the
-        numbers up to that version. The snapshot must have been compiled with the `attributes` of
-        the channel. An id that is already subscribed is refused. A filter that has a node already
-        keeps it. A pipeline that owns the folder gives it up; a rendezvous point adopts the
-        snapshot itself."""
+        numbers up to that version. The snapshot must have been compiled with attributes of the
+        channel; if the channel declares none yet, it declares those of the snapshot. An id that is
+        already subscribed is refused. A filter that has a node already keeps it. A pipeline that
+        owns the folder gives it up; a rendezvous point adopts the snapshot itself."""
         need_owner(owner)
+        self._need_same(snapshot)
         with self._writing:
             try:
                 self._settle()
-                with self._forgetting():
+                with self._drop_old_files_after():
                     try:
                         return self._writer.adopt(snapshot, owner)
                     except f.Owned:  # a pipeline gives up the folder, and then follows the log
@@ -180,6 +205,17 @@ class ChangeLog:
                 raise
             except (OSError, EnvironmentProblem) as problem:
                 raise _refusal(problem) from problem
+
+    def _need_same(self, snapshot: Snapshot) -> None:
+        """Refuse a snapshot that was compiled with types that differ from those of the channel."""
+        then = snapshot.attributes
+        now = self._declare_given(then).attributes
+        difference = None if then is None else find_difference(then, now, self._channel)
+        if difference is not None:
+            raise DeclarationError(
+                f"the snapshot was compiled with other attributes: {difference}; compile it with "
+                "those of the channel, which `tidings channel show` lists"
+            )
 
     def _hand_snapshot(self, snapshot: Snapshot, owner: str) -> int:
         from tidings.store.adoptions import hand_snapshot  # loads pyarrow
@@ -216,16 +252,33 @@ class ChangeLog:
 
         return self._steady(read)
 
-    def _request(self, id_: Id, filter_: str | Filter, dialect: str, owner: str) -> RequestedChange:
+    def _request(
+        self,
+        id_: Id,
+        filter_: str | Filter,
+        dialect: str,
+        owner: str,
+        attributes: Attributes | None,
+    ) -> RequestedChange:
         need_id(id_)
         if isinstance(filter_, Filter):
             # The filter is parsed again, because it may have been created with other attributes.
             filter_, dialect = filter_.sql(), SQL
-        parsed = parse(filter_, dialect, attributes=self.attributes, functions=self.functions)
+        parsed = parse(filter_, dialect, attributes=attributes, functions=self.functions)
         return RequestedChange(id_, str(filter_), parsed.key, dialect, owner)
 
-    def _commit(self, changes: list[RequestedChange]) -> int:
-        mine = PendingGroup(changes)
+    def _commit(self, make: Callable[[Attributes | None], list[RequestedChange]]) -> int:
+        """Commit the changes that `make` returns for the attributes of the channel. If somebody
+        declares other attributes meanwhile, `make` is called again."""
+        while True:
+            found = self._declare_given(self._given)
+            try:
+                return self._commit_changes(make(self._use(found)), found.text)
+            except Redeclared:
+                continue
+
+    def _commit_changes(self, changes: list[RequestedChange], declaration: str | None) -> int:
+        mine = PendingGroup(changes, declaration)
         self._waiting.append(mine)
         with self._writing:
             if not mine.done:  # otherwise another thread has already written the change
@@ -239,7 +292,7 @@ class ChangeLog:
         try:
             try:
                 self._settle()
-                with self._forgetting():
+                with self._drop_old_files_after():
                     self._writer.commit(wanted)
             except f.Owned:
                 for one in wanted:
@@ -272,7 +325,7 @@ class ChangeLog:
             nonlocal left, found
             if died:
                 made = (it for it in self.entries(since) if isinstance(it, Change))
-                versions = made_in(made, one.changes)
+                versions = find_versions(made, one.changes)
                 left = one.changes[len(versions) :]
                 found = versions[-1] if versions else 0
             return [Asked(it.id, it.text, it.dialect, it.owner) for it in left]
@@ -288,7 +341,7 @@ class ChangeLog:
                     if died:
                         self._writer.commit([])  # takes what the owner wrote into the log
                         missing()
-                    rest = PendingGroup(left, version=found)
+                    rest = PendingGroup(left, one.declaration, found)
                     if left:
                         self._writer.commit([rest])
                     one.version, one.error = rest.version, rest.error
@@ -309,8 +362,9 @@ class ChangeLog:
             if self._ownership is None:
                 try:
                     self._ownership = Ownership(
-                        self.path, self._catch_up, self._take, self._give_up
-                    )
+                        self.path, self._catch_up, self._take, self._give_up,
+                        self._take_declaration,
+                    )  # fmt: skip
                 except OSError:
                     return False
                 finally:
@@ -342,24 +396,168 @@ class ChangeLog:
         try:
             for it in asked:
                 need_id(it.id)
-            changes = [
-                RequestedChange(it.id, None) if it.text is None
-                else self._request(it.id, it.text, it.dialect, need_owner(it.owner))
-                for it in asked
-            ]  # fmt: skip
-            done.set_result(self._commit(changes))
+                need_owner(it.owner)
+
+            def make(known: Attributes | None) -> list[RequestedChange]:
+                return [
+                    RequestedChange(it.id, None) if it.text is None
+                    else self._request(it.id, it.text, it.dialect, it.owner, known)
+                    for it in asked
+                ]  # fmt: skip
+
+            done.set_result(self._commit(make))
         except LogError as problem:
             done.set_exception(EnvironmentProblem(str(problem)))
         except Exception as problem:
             done.set_exception(problem)
         return done
 
+    # -- declaring -----------------------------------------------------------------------------
+
+    @property
+    def attributes(self) -> Attributes | None:
+        """The attributes that the channel declares; if it declares nothing, the given ones. Raises
+        DeclarationError if both exist and differ."""
+        return self._use(self.told.declaration)
+
+    @property
+    def told(self) -> Told:
+        """What the channel declares at present."""
+
+        def read() -> Told:
+            end = self._reader.end()
+            try:
+                return self._declared.read(end)
+            except EnvironmentProblem:  # reading the state tells what is damaged
+                state = state_at(self.path, end)
+                found = StoredDeclaration.decode(state.history.declaration)
+                return Told(found, state.history.renewed, bool(state.lives))
+
+        return self._steady(read)
+
+    def declare(self, attributes: Attributes | None, before: str | None = None) -> int:
+        """Declare attributes, in place of those that the channel declares; return the version once
+        this is on the disk. Filters and nodes stay as they are. Raises DeclarationError if a filter
+        uses an attribute that would have another type. `before` is the text of the declaration that
+        is to be replaced; by default, it is the present one."""
+        now = self.told.declaration
+        asked = Declare(
+            now.text if before is None else before,
+            StoredDeclaration.of(attributes, now.preprocessor).text,
+        )
+        if attributes is not None and not may_store(attributes):
+            raise DeclarationError(
+                "found an attribute with an ontology, expected a type; an ontology belongs to a "
+                "channel of topics, which the file of a rendezvous point declares"
+            )
+        version = self._declare(asked)
+        self._given = attributes
+        return version
+
+    def declare_given(self) -> None:
+        """Declare the attributes that were given, if they are the first ones; otherwise raise
+        DeclarationError if they differ from those that the channel declares."""
+        self._use(self._declare_given(self._given))
+
+    def _declare(self, asked: Declare) -> int:
+        wanted = StoredDeclaration.decode(asked.text)
+
+        def find() -> int | None:
+            found = self.told
+            return found.version if found.declaration.says_the_same(wanted) else None
+
+        def declare() -> int:
+            return self._writer.declare(asked.text, lambda before: self._need_fit(before, asked))
+
+        with self._writing:
+            try:
+                self._settle()
+                with self._drop_old_files_after():
+                    try:
+                        return declare()
+                    except f.Owned:
+                        return hand_over_declaration(self.path, asked, find, declare)
+            except (OSError, EnvironmentProblem) as problem:
+                raise _refusal(problem) from problem
+
+    def _need_fit(self, before: str, asked: Declare) -> None:
+        """Refuse a declaration that does not fit the filters, or that was meant to replace a
+        declaration that is no longer the present one."""
+        if before != asked.before:
+            raise DeclarationError(
+                f"somebody else has declared other attributes in '{self.path}' meanwhile; try again"
+            )
+        old, new = StoredDeclaration.decode(before), StoredDeclaration.decode(asked.text)
+        if old.preprocessor != new.preprocessor:
+            raise DeclarationError(
+                "found another kind of interest, expected the same; only the file of a rendezvous "
+                "point declares the kind"
+            )
+        need_fit(old.attributes, new.attributes, self._locked_filters(), self.functions)
+
+    def _locked_filters(self) -> Iterator[StoredFilter]:
+        """Like `filters`, while this process holds the lock."""
+        yield from stored_filters(state_at(self.path, self._reader.end()))
+
+    def filters(self) -> Iterator[StoredFilter]:
+        """The filters of all subscriptions and nodes. The log is read when the first filter is
+        requested."""
+        yield from stored_filters(self._steady(lambda: state_at(self.path, self._reader.end())))
+
+    def _declare_given(self, given: Attributes | None) -> StoredDeclaration:
+        """The declaration of the channel. If there is none yet, the given attributes become the
+        first, unless the channel has a rendezvous point, whose file declares the attributes."""
+        found = self.told
+        now = found.declaration
+        if now.text or found.had_root or given is None or not may_store(given):
+            return now
+        first = StoredDeclaration.of(given)
+        try:
+            self._declare(Declare("", first.text))
+        except DeclarationError:
+            if self.told.declaration.text in ("", first.text):
+                raise
+        return self.told.declaration
+
+    def _take_declaration(self, asked: Declare) -> Future[int]:
+        """Declare attributes for another process."""
+        done: Future[int] = Future()
+        try:
+            done.set_result(self._declare(asked))
+        except LogError as problem:
+            done.set_exception(EnvironmentProblem(str(problem)))
+        except Exception as problem:
+            done.set_exception(problem)
+        return done
+
+    @property
+    def _channel(self) -> str:
+        return f"the channel '{self.path}'"
+
+    def _use(self, found: StoredDeclaration) -> Attributes | None:
+        """The attributes with which filters are read."""
+        given = self._given
+        if given is not None and given.ontologies and not found.text:
+            return given
+        if not found.text and (given is None or not self.told.had_root):
+            self._current = given
+            return given
+        if given is not None:
+            difference = find_difference(given, found.attributes, self._channel)
+            if difference is not None:
+                raise DeclarationError(
+                    f"{difference}; correct it here, or change the channel with `tidings channel "
+                    "declare`"
+                )
+        self._current = found.attributes
+        return self._current
+
     def forget_before(self, version: int) -> None:
         """Drop the files that contain only versions up to this one, but keep the state at this
         version.
 
         From then on `subscriptions` works for this version and later ones, and `changes` only for
-        versions whose files remain.
+        versions whose files remain. Only tests call this; a log drops old files by itself.
         """
         self._need_version(version, self.version)
         if version:
@@ -369,7 +567,7 @@ class ChangeLog:
                 raise LogError(f"the log can't drop files: {problem}") from problem
 
     @contextmanager
-    def _forgetting(self) -> Iterator[None]:
+    def _drop_old_files_after(self) -> Iterator[None]:
         """If the block begins a new file, drop those that nobody has written to for a long time.
         The changes are acknowledged, so a failure is only logged; the next new file is another
         chance."""
@@ -431,19 +629,23 @@ class ChangeLog:
         for record in self._records(after, upto):
             if isinstance(record, Adopted):
                 raise AdoptedHere(record)
+            if isinstance(record, Renewed):
+                continue
             found.append((change_of(record), record.key))
         return found
 
-    def entries(self, after: int, upto: int | None = None) -> list[Change | Adoption]:
-        """Like `changes`; a snapshot that was adopted in between is an entry of its own."""
+    def entries(self, after: int, upto: int | None = None) -> list[Change | Adoption | Declared]:
+        """Like `changes`; a snapshot that was adopted in between is an entry of its own, and so is
+        a declaration."""
         return [
             Adoption(one.version, one.first, one.many, one.owner) if isinstance(one, Adopted)
-            else change_of(one)
+            else Declared(one.version, StoredDeclaration.decode(one.declaration))
+            if isinstance(one, Renewed) else change_of(one)
             for one in self._records(after, upto)
         ]  # fmt: skip
 
-    def _records(self, after: int, upto: int | None) -> list[ChangeRecord | Adopted]:
-        def read() -> list[ChangeRecord | Adopted]:
+    def _records(self, after: int, upto: int | None) -> list[Found]:
+        def read() -> list[Found]:
             end = self._reader.end()
             last = version_in(end) if upto is None else upto
             self._need_version(after, version_in(end))
@@ -503,7 +705,8 @@ class ChangeLog:
 
     def _key_of(self, text: str, dialect: str) -> bytes | None:
         try:
-            return parse(text, dialect, attributes=self.attributes, functions=self.functions).key
+            # this may be called while the log is being opened, so nothing is read here
+            return parse(text, dialect, attributes=self._current, functions=self.functions).key
         except FilterError:
             return None
 

@@ -7,6 +7,7 @@
     the rendezvous point removed such a node       that subscription ended
     subscriptions were adopted as a whole          none: readers get the entry itself, or
                                                    `AdoptedHere` if they want only changes
+    the channel declared other attributes          none: readers get the entry itself
 
 A node that a named subscription made and the rendezvous point removed is not a change here, because
 its subscriptions had ended before.
@@ -63,11 +64,12 @@ class ChangeRecord(msgspec.Struct, frozen=True, gc=False):
     owner: str = ""
 
 
-def changes_in(
-    records: Iterable[bytes | None], after: int = 0
-) -> Iterator[ChangeRecord | t.Adopted]:
-    """The changes and adoptions in the records of a group, in order. Raises Gap if the version
-    `after`, or changes after it, were lost."""
+Found = ChangeRecord | t.Adopted | t.Renewed
+
+
+def changes_in(records: Iterable[bytes | None], after: int = 0) -> Iterator[Found]:
+    """The changes, adoptions and declarations in the records of a group, in order. Raises Gap if
+    the version `after`, or changes after it, were lost."""
     for data in records:
         kind = b"" if data is None else data[:1]
         if data is None or kind == t.NOTIFICATION:
@@ -89,7 +91,7 @@ def changes_in(
         elif isinstance(thing, t.Dropped) and not thing.named and thing.gone.version:
             id_ = t.anonymous_id(thing.node, integer=thing.integer)
             yield ChangeRecord(thing.gone.version, id_, None, 0)
-        elif isinstance(thing, t.Adopted):
+        elif isinstance(thing, t.Adopted | t.Renewed):
             yield thing
         elif isinstance(thing, t.Repaired) and any(last >= after for _, last in thing.lost):
             raise Gap(thing.version)
@@ -115,12 +117,10 @@ def last_version(records: Iterable[bytes]) -> int:
     return found
 
 
-def read_groups(
-    walk: Walk, version: int, after: int, folder: Path, last: int
-) -> Iterator[ChangeRecord | t.Adopted]:
-    """The changes and adoptions after the version `after`, from a walk that begins at a version;
-    raises LogError at the first damage, and Gap if changes were lost. `last` is the latest
-    acknowledged version."""
+def read_groups(walk: Walk, version: int, after: int, folder: Path, last: int) -> Iterator[Found]:
+    """The changes, adoptions and declarations after the version `after`, from a walk that begins at
+    a version; raises LogError at the first damage, and Gap if changes were lost. `last` is the
+    latest acknowledged version."""
     for group in walk:
         if walk.damages:
             break

@@ -12,10 +12,11 @@
     snapshots/                     compiled subscriptions of pipelines
     aside/                         files of older formats, and data after a loss
 
-A rendezvous point owns its folder, or else the driver of a pipeline does: it takes both locks when
-it starts, and keeps `owner`. Other writers hold `lock` while they append; if somebody holds
-`owner`, they hand their changes to the owner instead. A driver gives up the folder when a
-rendezvous point asks for it. Readers need no lock, because the end mark says how far they may read.
+The rendezvous point of a channel owns the folder; without one, the driver of a pipeline does. The
+owner takes both locks when it starts, and keeps `owner`. Other writers hold `lock` while they
+append; if somebody holds `owner`, they hand their changes to the owner instead. A driver gives up
+the folder when a rendezvous point asks for it. Readers need no lock, because the end mark says how
+far they may read.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ from tidings.model import EnvironmentProblem
 
 LOCK, OWNER, FORMAT = "lock", "owner", "channel"
 BULKS, NUMBERS, ASIDE = "bulks", "numbers", "aside"
-CURRENT = 4
+CURRENT = 5
 """Since format 2, subscriptions can say who made them; since format 3, removed nodes and cursors
-can have steps to other nodes; since format 4, there are bulks."""
+can have steps to other nodes; since format 4, there are bulks; since format 5, pipelines and
+commands use the declaration in the log, and may write it."""
 IDENTITIES = 2
 """The version of the rules by which identities are computed. Since version 2, null and absent are
 distinguished."""
@@ -120,8 +122,8 @@ def owner_of(folder: Path) -> int | None:
 
 
 def own(folder: Path) -> int:
-    """Become the owner; release the returned handle to stop. Raises BlockingIOError if there is
-    one."""
+    """Become the owner; release the returned handle to stop. Raises BlockingIOError if the folder
+    already has an owner."""
     make_folder(folder)
     with files.hold_lock(folder / LOCK):
         return files.take_lock(folder / OWNER)

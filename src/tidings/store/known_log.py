@@ -49,6 +49,8 @@ class KnownLog:
         self.version = state.version
         self.last = max(state.last_node, state.history.base)  # no number up to this is free
         self.has_life = bool(state.history.life)
+        self.declaration = state.history.declaration  # see declared/
+        self.hidden = state.history.hidden
         self.is_stale = False  # was the log repaired? Then some of this may be lost
         self._key_of = key_of
         self.ids = LiveIds({})
@@ -146,8 +148,8 @@ class KnownLog:
     def find_shared(self, keys: Sequence[bytes]) -> dict[int, int]:
         """The living nodes that have the identities of a snapshot already, by place.
 
-        The first halves of identities are compared as arrays. So only identities that are there, or
-        nearly so, are looked up.
+        The first halves of identities are compared as arrays. Only identities whose first half is
+        known are looked up.
         """
         from tidings.store.bulks import high_halves  # loads pyarrow
 
@@ -186,6 +188,8 @@ class KnownLog:
             elif isinstance(thing, t.Life):
                 self.has_life = True
                 self.last = max(self.last, thing.base)
+            elif isinstance(thing, t.Renewed):
+                self.declaration, self.hidden = thing.declaration, thing.hidden
             elif isinstance(thing, t.Repaired):
                 self.has_life, self.is_stale = False, True
             if not isinstance(thing, Rows):

@@ -7,10 +7,13 @@ A node that the rendezvous point made, for agents, counts as a subscription here
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from tidings.model import Id
 from tidings.store.change_records import ChangeRecord, decode_interest
+from tidings.store.declared import StoredDeclaration, StoredFilter
 from tidings.store.journal.entries import anonymous_id
 from tidings.store.journal.rows import SQL
 from tidings.store.journal.state import JournalState
@@ -53,6 +56,14 @@ class Adoption(msgspec.Struct, frozen=True):
     """Who adopted it, if told."""
 
 
+class Declared(msgspec.Struct, frozen=True):
+    """The channel declared other attributes or another kind of interest, or there was a change in
+    which filters it refuses."""
+
+    version: int
+    declaration: StoredDeclaration
+
+
 KeyedChange = tuple[Change, bytes | None]
 
 
@@ -73,6 +84,8 @@ class State(msgspec.Struct, frozen=True):
     """The ids of nodes that the rendezvous point made."""
     integer: bool = False
     """Are the ids of such nodes integers?"""
+    declared: StoredDeclaration = StoredDeclaration()
+    """What the channel declares."""
 
     @property
     def named(self) -> list[Id]:
@@ -127,5 +140,15 @@ def read_state(found: JournalState) -> State:
             if it.owners:
                 owners[id_] = ", ".join(it.owners)
     return State(
-        subscriptions, found.identities(), dialects, owners, frozenset(anonymous), found.integer
-    )
+        subscriptions, found.identities(), dialects, owners, frozenset(anonymous), found.integer,
+        StoredDeclaration.decode(found.history.declaration),
+    )  # fmt: skip
+
+
+def stored_filters(found: JournalState) -> Iterator[StoredFilter]:
+    """The filters of all subscriptions, and of nodes that the rendezvous point made."""
+    for id_, one in found.subscriptions.items():
+        yield StoredFilter(f"the subscription {id_!r:.80}", one.filter, one.dialect)
+    for node, it in own_part(found.nodes).items():
+        if not it.named:
+            yield StoredFilter(f"node {node}", *decode_interest(it.interest))

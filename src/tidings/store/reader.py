@@ -21,7 +21,7 @@ from typing import NoReturn
 import msgspec
 
 from tidings.store.change_records import (
-    ChangeRecord,
+    Found,
     Gap,
     LogError,
     damage_error,
@@ -89,8 +89,9 @@ class Reader:
         self._log = GroupLog(self._folder)
         self._points, self._firsts = [], {}
 
-    def changes(self, after: int, end: Mark) -> Iterator[ChangeRecord | t.Adopted]:
-        """The changes and adoptions after the version `after`, up to and including `end`."""
+    def changes(self, after: int, end: Mark) -> Iterator[Found]:
+        """The changes, adoptions and declarations after the version `after`, up to and including
+        `end`."""
         if after >= version_in(end):
             return
         log = GroupLog(self._folder)

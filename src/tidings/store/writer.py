@@ -12,7 +12,7 @@ had a rendezvous point, though, agents may use the node, so only the rendezvous 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ import msgspec
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.store import folder as f
 from tidings.store.change_records import LogError
+from tidings.store.declared import StoredDeclaration
 from tidings.store.groups import GroupLog, LostEnd, Mark
 from tidings.store.journal import entries as t
 from tidings.store.journal.losses import version_in
@@ -39,9 +40,15 @@ class PendingGroup(msgspec.Struct):
     """Changes that are acknowledged together, and their outcome."""
 
     changes: list[RequestedChange]
+    declaration: str | None = None
+    """The declaration with which the identities were computed; None if there are none."""
     version: int = 0
     error: BaseException | None = None
     done: bool = False
+
+
+class Redeclared(Exception):
+    """Identities were computed with a declaration that is no longer that of the channel."""
 
 
 class Writer:
@@ -111,7 +118,7 @@ class Writer:
         from tidings.store.bulks import remove_unnamed, write_bulk  # loads pyarrow
 
         with self._changing() as known:
-            # what a process left that was killed while it adopted
+            # remains of a process that was killed during an adoption
             remove_unnamed(self._folder, (one.name for one, _ in known.bulks))
             known.need_adoptable(snapshot, self._folder)
             if not len(snapshot.numbers):
@@ -132,6 +139,22 @@ class Writer:
                     remove_unnamed(self._folder, named)
                 raise
             return last
+
+    def declare(self, text: str, check: Callable[[str], None]) -> int:
+        """Declare other attributes; return the version. `check` gets the previous declaration, and
+        raises an error if it can't be replaced. If nothing else is in the log yet, the declaration
+        is part of version 0: the channel begins with it."""
+        with self._changing() as known:
+            wanted = StoredDeclaration.decode(text)
+            if wanted.says_the_same(StoredDeclaration.decode(known.declaration)):
+                return known.version
+            check(known.declaration)
+            before = known.version
+            version = known.last + 1 if known.last or known.has_life else 0
+            record = t.encode(t.Renewed(version, known.hidden, text))
+            known.apply([record])
+            self._append_records(known, [record], before)
+            return version
 
     def _catch_up(self) -> KnownLog:
         """Read the changes of other writers, and prepare the log for appending."""
@@ -170,6 +193,9 @@ class Writer:
         ahead = ProjectedIds(known.ids, self._folder)
         taken = []
         for one in wanted:
+            if one.declaration not in (None, known.declaration):
+                one.error = Redeclared()
+                continue
             try:
                 ahead.take([(change.id, change.text) for change in one.changes])
                 taken.append(one)

@@ -3,6 +3,7 @@
     workloads/   reproducible filters and events, with the correct matches
     engine/      matching, updates, graphs      network/   routers, mosquitto and nats-server
     spark/       tagging and pipelines          compare/   two revisions, or peers, in turn
+    relations/   the relation repository
     chain/       from rows through Spark and routers to agents, with kills
     host/        the machine, its processes, and driver programs that measure on request
     tables.py, diagram_tables.py, relation_tables.py    format measurements as tables
@@ -17,7 +18,7 @@ from tidings.studies.compare.comparing import Comparison, Disagreement, compare_
 from tidings.studies.compare.peers import (
     Outcome,
     PeerReport,
-    Settings,
+    PeerSettings,
     cache_folder,
     compare_peers,
     peers_folder,
@@ -29,10 +30,17 @@ from tidings.studies.engine.bdd_report import DiagramReport
 from tidings.studies.engine.graph_bench import GraphReport, bench_graph
 from tidings.studies.engine.match_report import MatchReport, MatchRun
 from tidings.studies.engine.matching_bench import Engine, bench_matching, new_matcher, settle
-from tidings.studies.engine.relations_bench import RelationsReport, bench_relations
 from tidings.studies.engine.update_bench import UpdateReport, bench_updates
-from tidings.studies.host.machine_info import Machine
-from tidings.studies.relation_tables import relation_lines, relation_sections
+from tidings.studies.host.machine_info import MachineInfo
+from tidings.studies.relation_tables import (
+    live_overload_lines,
+    overload_lines,
+    relation_lines,
+    relation_sections,
+)
+from tidings.studies.relations.live_overload import LiveOverloadReport, bench_live_overload
+from tidings.studies.relations.overload_bench import OverloadReport, bench_overload
+from tidings.studies.relations.relations_bench import RelationsReport, bench_relations
 from tidings.studies.tables import (
     absent_lines,
     checked_line,
@@ -70,14 +78,16 @@ __all__ = [
     "DrawnAttribute",
     "Engine",
     "GraphReport",
-    "Machine",
+    "LiveOverloadReport",
+    "MachineInfo",
     "MatchReport",
     "MatchRun",
     "Outcome",
+    "OverloadReport",
     "PeerReport",
+    "PeerSettings",
     "Recipe",
     "RelationsReport",
-    "Settings",
     "StructuredFilter",
     "UpdateReport",
     "Workload",
@@ -85,7 +95,9 @@ __all__ = [
     "absent_lines",
     "bench_diagrams",
     "bench_graph",
+    "bench_live_overload",
     "bench_matching",
+    "bench_overload",
     "bench_relations",
     "bench_updates",
     "cache_folder",
@@ -97,6 +109,7 @@ __all__ = [
     "diagram_sections",
     "graph_sections",
     "growth_table",
+    "live_overload_lines",
     "machine_lines",
     "make_workload",
     "match_counts",
@@ -104,6 +117,7 @@ __all__ = [
     "match_table",
     "matching_pairs",
     "new_matcher",
+    "overload_lines",
     "parse_lines",
     "peer_table",
     "peers_folder",

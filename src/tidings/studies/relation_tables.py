@@ -9,7 +9,9 @@ from rich.table import Table
 from tidings.studies.tables import number, plain_table
 
 if TYPE_CHECKING:
-    from tidings.studies.engine.relations_bench import RelationsReport
+    from tidings.studies.relations.live_overload import LiveOverloadReport
+    from tidings.studies.relations.overload_bench import OverloadReport
+    from tidings.studies.relations.relations_bench import RelationsReport
 
 
 def relation_sections(report: RelationsReport) -> list[tuple[str, Table]]:
@@ -22,6 +24,7 @@ def relation_sections(report: RelationsReport) -> list[tuple[str, Table]]:
         (size, _store(report)),
         ("Messages: µs for each", _times(report)),
         ("Hops served at once, by limit", _limits(report)),
+        ("Notifications through a router: µs for each", _forwarding(report)),
     ]
 
 
@@ -31,7 +34,8 @@ def relation_lines(report: RelationsReport) -> list[str]:
     return [
         f"Served at once: {report.served:.1%} of the messages that match, at all hops that need "
         f"them; answers were held for {report.decided:.1%}.",
-        f"The fast path takes 1/{report.speedup:.1f} of the time of Matcher.match.",
+        f"The fast path takes 1/{report.speedup:.1f} of the time of Matcher.match; of all messages "
+        f"as they come, 1/{report.first_speedup:.1f}.",
         f"Related deliveries at 0.7: {run.recall:.1%} of {run.deliveries:,} found, "
         f"{run.precision:.1%} right; {number(run.find_micros)} µs for each message, the full scan "
         f"{number(run.scan_micros)} µs.",
@@ -47,13 +51,24 @@ def _store(report: RelationsReport) -> Table:
     return out
 
 
+def _forwarding(report: RelationsReport) -> Table:
+    out = plain_table("bytes#", "plain#", "with contexts#", "and learning#", "and early#")
+    for one in report.forwarding:
+        early = "" if one.early_micros is None else number(one.early_micros)
+        out.add_row(
+            f"{one.body:,}", number(one.plain_micros), number(one.context_micros),
+            number(one.learning_micros), early,
+        )  # fmt: skip
+    return out
+
+
 def _times(report: RelationsReport) -> Table:
     out = plain_table("", "µs#")
     for name, micros in (
         ("served messages: Matcher.match", report.match_micros),
         ("served messages: propose, the fast path", report.propose_micros),
         ("all messages: Matcher.match", report.match_all_micros),
-        ("all messages: propose, with plans only from before", report.first_micros),
+        ("all messages as they come: propose", report.first_micros),
         ("all messages: exact search, nothing decided", report.search_all_micros),
         ("all messages: exact search, without what is decided", report.search_micros),
         ("all messages: propose and complete", report.both_micros),
@@ -69,3 +84,37 @@ def _limits(report: RelationsReport) -> Table:
     for row in report.limits:
         out.add_row(f"{row.limit:.1f}", f"{row.precision:.3f}", f"{row.recall:.3f}")
     return out
+
+
+def overload_lines(report: OverloadReport) -> list[str]:
+    """What an overload did to publications."""
+    return [
+        f"{report.published:,} publications, {report.seconds:g} s of them at twice the load of "
+        f"{report.rate:,.0f} a second: all were served, each once.",
+        f"At most {report.most_waiting:,} waited, {report.most_on_disk:,} of them on the disk; "
+        f"nothing waited {report.drained_after:.1f} s after the overload.",
+        f"Top decile by merit: p99 {report.top_p99_millis:.2f} ms, without overload "
+        f"{report.calm_p99_millis:.2f} ms ({report.ratio:.2f} times); of all publications "
+        f"{report.all_p99_millis / 1e3:.1f} s, the longest {report.longest_seconds:.1f} s.",
+        f"Put and take: {number(report.queue_micros)} µs of processor time; the merit of a new "
+        f"topic: {number(report.merit_micros)} µs.",
+    ]
+
+
+def live_overload_lines(report: LiveOverloadReport) -> list[str]:
+    """What an overload did to publications of real agents."""
+    return [
+        f"{report.published:,} publications, {report.seconds:g} s of them at "
+        f"{report.overload_rate:,.0f} a second, where {report.rate:,.0f} are sustained: all were "
+        "acknowledged and delivered, each once, and no number is missing.",
+        f"At most {report.most_waiting:,} waited, with {report.most_on_disk_megabytes:,.0f} MB on "
+        f"the disk; nothing waited {report.drained_after:.1f} s after the overload.",
+        f"Top decile by merit: p50 {report.top_p50_millis:.1f} ms and p99 "
+        f"{report.top_p99_millis:.1f} ms, without overload {report.calm_p50_millis:.1f} and "
+        f"{report.calm_p99_millis:.1f} ms ({report.ratio:.2f} times); the p99 of the lowest decile "
+        f"was {report.deciles_millis[0] / 1e3:.1f} s, and the longest wait "
+        f"{report.longest_seconds:.1f} s.",
+        f"Rendezvous point: {report.root_megabytes:,.0f} MB, {report.root_megabytes_before:,.0f} "
+        f"MB before; it used {report.root_share:.0%} of a core, the router "
+        f"{report.router_share:.0%}, the agents {report.driver_share:.0%}.",
+    ]

@@ -9,12 +9,12 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from tidings.studies.compare.compared_revision import Revision
+from tidings.studies.compare.compared_revision import ComparedRevision
 from tidings.studies.compare.comparing import Comparison
 from tidings.studies.compare.peers import HOME, PeerReport
 from tidings.studies.engine.match_report import MatchReport, MatchRun
 from tidings.studies.engine.update_bench import UpdateReport
-from tidings.studies.host.machine_info import Machine
+from tidings.studies.host.machine_info import MachineInfo
 
 if TYPE_CHECKING:
     from tidings.studies.engine.graph_bench import GraphReport
@@ -25,7 +25,7 @@ BATCH = f"{HOME} batch"
 _STYLES = {"improvement": "green", "regression": "bold red", "too few": "dim"}
 
 
-def machine_lines(machine: Machine) -> list[str]:
+def machine_lines(machine: MachineInfo) -> list[str]:
     """One line about the machine, and one about the software."""
     load = "" if machine.load is None else f", load {machine.load:.1f} at the start"
     named = f" {machine.processor}" if machine.processor else ""
@@ -339,7 +339,7 @@ def _percent(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.1f}"
 
 
-def _short(revision: Revision) -> str:
+def _short(revision: ComparedRevision) -> str:
     if not revision.commit:
         return "working tree"
     return revision.name if len(revision.name) <= 16 else revision.commit

@@ -25,7 +25,7 @@ REPORT = 10.0  # seconds between two log lines about refusals
 _log = logging.getLogger(__name__)
 
 
-class Seen(msgspec.Struct):
+class LinkSample(msgspec.Struct):
     """What the last check saw of a neighbour's link."""
 
     batches: int
@@ -41,7 +41,7 @@ class ConnectionLimits:
         self.counts: Counter[str] = Counter()
         """Connections that were closed, by reason."""
         self._strangers: dict[Link, asyncio.TimerHandle] = {}
-        self._seen: dict[Link, Seen] = {}  # of neighbours
+        self._seen: dict[Link, LinkSample] = {}  # of neighbours
         self._busy = 0  # neighbours that sent something, at the last check or since they connected
         self._busy_now = self._queued = 0  # of the check that is under way
         self._reported: dict[str, int] = {}
@@ -108,7 +108,7 @@ class ConnectionLimits:
             size, batches = link.bytes_in, link.batches
             seen = self._seen.get(link)
             if seen is None:
-                seen = self._seen[link] = Seen(batches, now, -1)
+                seen = self._seen[link] = LinkSample(batches, now, -1)
             if seen.batches != batches or link.paused:
                 seen.batches, seen.at = batches, now
             if seen.bytes_in != size:

@@ -40,7 +40,8 @@ EVERYTHING: frozenset[Right] = ALL | {"preprocess"}
 
 
 class ChannelRights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The rights of a token in one channel. What is left out is as for the token."""
+    """The rights of a token in one channel. For a field that is left out, the token's own value
+    applies."""
 
     may: frozenset[Right] | None = None
     within: Annotated[str, msgspec.Meta(max_length=m.LONGEST_WITHIN)] | None = None

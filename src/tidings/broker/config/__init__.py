@@ -10,6 +10,7 @@
     configured_node.py       the node that a file describes
     renewal.py               a file that is read again while its node runs
     preprocessor_table.py    the kind of interest, in a rendezvous point's file
+    relations_table.py       places, times, tags and people, in the same file
 
 Used by the files of trees and by cli, which imports it from `broker`. Start at config_file.py.
 """
@@ -36,18 +37,21 @@ from tidings.broker.config.preprocessor_table import (
     find_preprocessor_problems,
     flatten_columns,
 )
+from tidings.broker.config.relations_table import RelationsTable, find_relations_problems
 from tidings.broker.config.renewal import renew, revise
 
 __all__ = [
     "Config",
     "ConfigError",
     "PreprocessorTable",
+    "RelationsTable",
     "Tls",
     "address_of",
     "find_column_problems",
     "find_grant_problems",
     "find_limit_problems",
     "find_preprocessor_problems",
+    "find_relations_problems",
     "find_ticket_problems",
     "find_time_problems",
     "find_token_problems",

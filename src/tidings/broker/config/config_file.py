@@ -33,6 +33,9 @@
     kind = "topics"
     ontology = "topics.yaml"
 
+    [relations]                      places, times, tags and people, see relations_table.py
+    place = "city"
+
     [tokens]                         who may connect, see admission/permissions.py
     "..." = {name = "edge-1", may = ["route"]}
     "..." = "desk"
@@ -86,6 +89,7 @@ from tidings.broker.config.preprocessor_table import (
     PreprocessorTable,
     read_preprocessor,
 )
+from tidings.broker.config.relations_table import find_relations_problems
 from tidings.files import SecretError, check_secret, find_problems, read_secret, read_toml
 from tidings.model import Extra, TidingsError
 from tidings.preprocessing import KindDefinition
@@ -112,6 +116,9 @@ def load_config(path: str | Path, *, of_preprocessor: bool = False) -> Config:
         problems = [*find_setting_problems(found), *find_token_problems(found.tokens or {})]
         problems += find_grant_problems(found.grants)
         problems += find_ticket_problems(found.tickets)
+        problems += find_relations_problems(
+            found.relations, path.parent.absolute(), of_router=found.journal is None
+        )
     if problems:
         raise ConfigError(file.describe(problems))
     kind = read_kind(path, found.preprocessor, found.columns, found.extra)

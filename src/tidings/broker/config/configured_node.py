@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -27,6 +30,9 @@ from tidings.network import (
 from tidings.routing.channels import Route
 from tidings.routing.forwarding import Forwarding, Mode
 from tidings.routing.protocol import Times
+
+if TYPE_CHECKING:
+    from tidings.routing.learning import Serving
 
 
 def make_node(config: Config) -> Server:
@@ -53,9 +59,11 @@ def make_node(config: Config) -> Server:
 
         journal = config.at(config.journal)
         attributes = declared_attributes(config.columns, config.extra, config.kind)
+        table = config.relations
+        relations = None if table is None else table.load(config.folder)
         return RootNode(
             config.name, journal, door, attributes=attributes, kind=config.kind, times=times,
-            forwarding=forwarding, direct=config.direct,
+            forwarding=forwarding, direct=config.direct, relations=relations,
         )  # fmt: skip
     hops = {
         name: [address_of(text, "upstreams") for text in list_addresses(given)]
@@ -73,6 +81,14 @@ def make_node(config: Config) -> Server:
         routes=_routes(config),
         places=config.places,
         show_token=config.show_token,
+        relations=_load_relations(config),
+    )
+
+
+def _load_relations(config: Config) -> Callable[[], Serving] | None:
+    """Loads what a router's file says about relations, when it is needed."""
+    return (
+        None if config.relations is None else partial(config.relations.load_serving, config.folder)
     )
 
 

@@ -12,6 +12,7 @@ from tidings.broker.admission.permissions import Grant
 from tidings.broker.config.preprocessor_table import (
     PreprocessorTable,
 )
+from tidings.broker.config.relations_table import RelationsTable
 from tidings.filters import Attributes
 from tidings.model import Extra, TidingsError
 from tidings.preprocessing import KindDefinition
@@ -51,6 +52,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     extra: Extra | None = None
     columns: dict[str, Any] = {}  # names with types, perhaps in nested tables
     preprocessor: PreprocessorTable = PreprocessorTable()
+    relations: RelationsTable | None = None
     tokens: dict[str, str | Grant] | None = None
     tls: Tls | None = None
     times: dict[str, float] = {}

@@ -13,6 +13,7 @@ import msgspec
 
 from tidings.broker.admission.listen import UPSTREAM, Address
 from tidings.network import Link, sentence_of
+from tidings.routing.early import Early
 from tidings.routing.protocol import frames, messages as m
 
 RETRY = (0.1, 5.0)  # seconds before the next attempt to connect: the first and the longest pause
@@ -40,9 +41,10 @@ class Above:
         received: Callable[[Above, Link, bytes, list[int]], None],
         ended: Callable[[Above, Link], None],
         pressed: Callable[[Above], None],
+        early: Callable[[Above, Link, Early], None],
     ) -> None:
-        """`received` gets frames, `ended` a link that has ended; `pressed` is called when
-        `is_slow` changes."""
+        """`received` gets frames, `early` early bodies, `ended` a link that has ended; `pressed` is
+        called when `is_slow` changes."""
         self.hop = hop
         self._node = node
         self._addresses = deque(addresses)  # the first is connected, or is tried next
@@ -50,6 +52,7 @@ class Above:
         self._tls = tls
         self._patience = patience
         self._received, self._ended, self._pressed = received, ended, pressed
+        self._early = early
         self.link: Link | None = None
         self.name = ""
         """The name of the node above, once it is known."""
@@ -96,7 +99,7 @@ class Above:
         return Link(
             lambda link, buffer, starts: self._received(self, link, buffer, starts),
             self._handle_end, pressed=self._note_pressure, patience=self._patience,
-            largest=frames.LARGEST_DOWN,
+            largest=frames.LARGEST_DOWN, early=lambda link, early: self._early(self, link, early),
         )  # fmt: skip
 
     def check(self, now: float) -> None:

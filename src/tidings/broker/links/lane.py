@@ -10,8 +10,8 @@ from tidings.routing.protocol import messages as m
 
 
 class ChannelLane:
-    """What a link is for the channel with one number. Queues hold lanes like links, so the messages
-    of one channel do not wait for those of another."""
+    """One channel on a link, identified by its number. A queue treats each lane as a link, so the
+    messages of one channel do not wait for those of another."""
 
     __slots__ = ("_reasons", "link", "number")
 

@@ -105,7 +105,7 @@ class Deciding:
                 del self._tasks[key], self._queues[key]
 
     def _release(self, lane: Lane, queue: deque[m.Publish]) -> bool:
-        """Pass the first publication on; False if it needs more calls, and is the first again."""
+        """Pass the first publication on; False if it needs more calls, and so was put back."""
         message = self._ready = queue.popleft()
         try:
             left = self._bytes.get(lane, 0) - _size(message)

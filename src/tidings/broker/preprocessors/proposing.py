@@ -31,7 +31,7 @@ EVERY = 0.05  # seconds between two questions for changes
 FIRST = 1 << 19  # the numbers of these questions differ from those for the view
 TOGETHER = 50  # filters that are suggested together
 MOST_AHEAD = 2_000  # nodes that were suggested and whose changes have not come yet
-MOST_WAITING = 1_000  # filters; the rendezvous point places those beyond
+MOST_WAITING = 1_000  # filters; the rendezvous point places the rest
 
 _log = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ class Proposing:
                 found = self._interests.find_place(text.encode())
                 most = m.MOST_SUGGESTED
                 if found is not None and max(len(found.above), len(found.below)) <= most:
-                    # the next ones are compared with it here, and not at the rendezvous point
+                    # later filters are compared with this one here, not at the rendezvous point
                     self._interests.follow(m.WITHIN + len(filters), text.encode())
                     places[at] = len(filters)
                     filters.append(m.Suggestion(text.encode(), *found))

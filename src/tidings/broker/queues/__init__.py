@@ -6,9 +6,17 @@
 
     turns.py          fair turns by owner, then link, then name; a long turn counts as several
     publications.py   publications, which go first
+    merit_publications.py    the same in a channel whose order is merit
+    merit_queue.py    a queue by merit and age, partly on the disk
+    spill.py          bytes that wait on the disk
     backlog.py        subscription work; neighbours with too many waiting messages are not read from
     command_changes.py    changes of subscriptions that commands hand over, beside all of these
     preparing.py      questions about new filters, which a thread reads first
 
-Used only inside `broker`. Start at turns.py.
+Used inside `broker`, and by `studies`, which measures the queue by merit. Start at turns.py.
 """
+
+from tidings.broker.queues.merit_queue import MeritQueue
+from tidings.broker.queues.spill import Spill
+
+__all__ = ["MeritQueue", "Spill"]

@@ -6,13 +6,14 @@
 The ids and their nodes are read from the log when the first command comes. From then on this is the
 only process that changes them. A group of changes is refused as a whole, before any of it is made.
 A large group is checked and placed in pieces, whose filters a thread reads beside the event loop,
-so that notifications need not wait; if the process dies meanwhile, the first pieces are made, and
-the command makes the rest.
+so that notifications need not wait. Filters that take long to place are placed in smaller parts. If
+the process dies meanwhile, the first parts are made, and the command makes the rest.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
@@ -21,10 +22,12 @@ from pathlib import Path
 from tidings.model import EnvironmentProblem, Id, need_id
 from tidings.routing.protocol import pack_interest
 from tidings.routing.root import Rendezvous
-from tidings.store import Adopt, Asked, ChangeLog, LiveIds, ProjectedIds, need_owner
+from tidings.store import Adopt, Asked, ChangeLog, Declare, LiveIds, ProjectedIds, need_owner
 from tidings.store.journal import Row
 
-PIECE = 16  # changes; placing one takes some 0.1 to 0.3 ms
+PIECE = 16  # changes; placing one takes some 0.1 to 0.3 ms, and a wide filter takes some 30 ms
+TIME = 0.005  # seconds of processor time for placing filters in one turn of the event loop
+REST = 0.001  # seconds without placing after such a turn; others need several turns meanwhile
 ALONE = 4  # up to this many filters are read on the event loop
 
 
@@ -51,12 +54,15 @@ class CommandChanges:
         wrote: Callable[[], None],
         stored: Callable[[], Awaitable[None]],
         adopt: Callable[[Adopt], Awaitable[int]],
+        declare: Callable[[Declare], Awaitable[int]],
     ) -> None:
         """`machine` returns the state machine that is used now. `prepare` reads filters that are
         needed soon, in a thread. `wrote` starts to write what was
         passed to the journal. `stored` waits until all of it is on the disk, and raises
-        EnvironmentProblem if it can't be written. `adopt` adopts a snapshot."""
+        EnvironmentProblem if it can't be written. `adopt` adopts a snapshot, and `declare` declares
+        attributes."""
         self._adopt = adopt
+        self._declare = declare
         self._folder = folder
         self._machine = machine
         self._prepare = prepare
@@ -80,6 +86,17 @@ class CommandChanges:
         """Adopt a snapshot; the result is its version. This may be called in any thread."""
         assert self._loop is not None, "`begin` was called"
         return asyncio.run_coroutine_threadsafe(self._take_snapshot(asked), self._loop)
+
+    def take_declaration(self, asked: Declare) -> Future[int]:
+        """Declare attributes; the result is the version. This may be called in any thread."""
+        assert self._loop is not None, "`begin` was called"
+        return asyncio.run_coroutine_threadsafe(self._take_declaration(asked), self._loop)
+
+    async def _take_declaration(self, asked: Declare) -> int:
+        async with self._turn:
+            if self._is_stopping:
+                raise asyncio.CancelledError
+            return await self._declare(asked)
 
     async def _take_snapshot(self, asked: Adopt) -> int:
         async with self._turn:
@@ -106,20 +123,31 @@ class CommandChanges:
                 self._known = await found
             known = self._known
             await self._check(asked, known)
-            version, machine = 0, self._machine()
+            version, machine, rest = 0, self._machine(), 0.0
             for at in range(0, len(asked), PIECE):
-                await self._read(asked[at : at + PIECE])
-                if self._machine() is not machine or machine.failed or known is not self._known:
-                    raise EnvironmentProblem("the journal can't be written at present; try again")
-                version = self._place(machine, asked[at : at + PIECE], known)
-                self._wrote()
-                await asyncio.sleep(0)  # notifications come first
+                piece = asked[at : at + PIECE]
+                await self._read(piece)
+                if rest:  # others may have waited for the interpreter while filters were read
+                    await asyncio.sleep(rest)
+                while piece:
+                    self._need_same(machine, known)
+                    end = time.thread_time() + TIME
+                    first, many = self._place(machine, piece, known, end)
+                    version, piece = first + many - 1, piece[many:]
+                    self._wrote()
+                    rest = REST if time.thread_time() > end else 0.0
+                    await asyncio.sleep(rest)
             try:
                 await self._stored()
             except BaseException:
                 self._known = None
                 raise
             return version
+
+    def _need_same(self, machine: Rendezvous, known: _Known) -> None:
+        """Raise EnvironmentProblem if a write failed while others had their turn."""
+        if self._machine() is not machine or machine.failed or known is not self._known:
+            raise EnvironmentProblem("the journal can't be written at present; try again")
 
     async def _check(self, asked: list[Asked], known: _Known) -> None:
         """Raise TidingsError if a change is impossible."""
@@ -142,10 +170,15 @@ class CommandChanges:
         if len(texts) > ALONE:
             await asyncio.get_running_loop().run_in_executor(None, self._prepare, texts)
 
-    def _place(self, machine: Rendezvous, piece: list[Asked], known: _Known) -> int:
-        first, held = machine.holding.place([_interest_of(one) for one in piece])
+    def _place(
+        self, machine: Rendezvous, piece: list[Asked], known: _Known, end: float
+    ) -> tuple[int, int]:
+        """Place changes until this thread has computed up to `end`, at least one; return the first
+        version, and how many changes were placed."""
+        interests = [_interest_of(one) for one in piece]
+        first, held = machine.holding.place(interests, lambda: time.thread_time() < end)
         rows: list[Row] = []
-        for one, (node, key) in zip(piece, held, strict=True):
+        for one, (node, key) in zip(piece[: len(held)], held, strict=True):
             owner = "" if one.text is None else one.owner or known.owners.get(one.id, "")
             known.owners.pop(one.id, None)
             if owner:
@@ -153,7 +186,7 @@ class CommandChanges:
             rows.append(Row(one.id, one.text, node, key, one.dialect, 0, owner))
             self._use(machine, known, one.id, node)
         machine.queue.set_rows(first, rows)
-        return first + len(rows) - 1
+        return first, len(rows)
 
     @staticmethod
     def _use(machine: Rendezvous, known: _Known, id_: Id, node: int) -> None:

@@ -11,6 +11,9 @@ Owners take turns here as in the backlog, and are charged for the time of the th
 A group of questions has fixed costs: two changes of threads, and a sync of the journal. So while
 questions overlap, a group is begun at most every PERIOD, and the questions that arrive meanwhile
 share it. A question that comes when no other is being answered does not wait.
+
+The thread and the event loop share the interpreter. While publications are behind, groups are
+small, and the thread rests after each, as the backlog does.
 """
 
 from __future__ import annotations
@@ -20,10 +23,11 @@ import logging
 from collections.abc import Callable, Sequence
 
 from tidings.broker.links import Lane
-from tidings.broker.queues.turns import Turns
+from tidings.broker.queues.turns import REST_BEHIND, Turns
 from tidings.routing.protocol import messages as m
 
 TIME = 0.01  # seconds that the filters prepared together should take
+BRIEF = 0.001  # the same, while publications are behind
 FIRST = 0.001  # seconds that a filter is assumed to take at first
 MOST = 64  # the most filters that are prepared together
 PERIOD = 0.003  # seconds from the beginning of a group to that of the next, while questions overlap
@@ -43,8 +47,10 @@ class Preparing:
         prepare: Callable[[Sequence[bytes]], list[float]],
         put_on: Callable[[Lane, m.Ask], None],
         is_answering: Callable[[], bool] = lambda: False,
+        are_behind: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`is_answering` says whether questions that were put on are not answered yet."""
+        """`is_answering` says whether questions that were put on are not answered yet;
+        `are_behind`, whether publications wait for too long."""
         self._prepare = prepare
         self._put_on = put_on
         self._turns: Turns[m.Ask] = Turns("preparing", MOST_WAITING, MOST_WAITING_ALL)
@@ -52,6 +58,7 @@ class Preparing:
         self._each = FIRST  # seconds that each of the latest filters took
         self._open: set[Lane] = set()  # links whose questions are being prepared
         self._is_answering = is_answering
+        self._are_behind = are_behind
         self._overlap = False  # did a question arrive while others were being answered?
         self._begun = float("-inf")  # when the last group began
 
@@ -72,7 +79,8 @@ class Preparing:
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
         while self._turns:
-            most = max(1, min(MOST, int(TIME / max(self._each, 1e-6))))
+            time = BRIEF if self._are_behind() else TIME
+            most = max(1, min(MOST, int(time / max(self._each, 1e-6))))
             wait = self._begun + PERIOD - loop.time()
             if self._overlap and wait > 0 and len(self._turns) < most:
                 await asyncio.sleep(wait)
@@ -85,7 +93,7 @@ class Preparing:
             filters = [message.stored for _, message in taken]
             try:
                 times = await loop.run_in_executor(None, self._prepare, filters)
-            except Exception:  # the machine does the same work, and reports the problem
+            except Exception:  # the state machine repeats this work, and reports the problem
                 _log.exception("filters could not be prepared")
                 times = [FIRST] * len(taken)
             self._each = sum(times) / len(times)
@@ -94,6 +102,8 @@ class Preparing:
                     self._turns.charge(link, message.owner, seconds)
                     self._put_on(link, message)
             self._turns.resume()
+            if self._are_behind():
+                await asyncio.sleep(REST_BEHIND * sum(times))
 
     async def stop(self) -> None:
         """Wait for the thread. Questions that still wait are not prepared."""

@@ -9,6 +9,9 @@ a run takes a long time, the rest waits for the next turn of its publisher. A si
 processed at once. When many publications arrive, publishers take turns. Publications from one
 router count as one publisher if the names of their publishers agree up to the first "/". So all
 guests behind a router count as one, which is intended, because guests can use any name.
+
+Publications are *behind* if the queue was not empty for a while. Then questions about filters,
+which can wait longer, get less time (backlog.py, preparing.py).
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.root import MOST_ROWS, Piece, Run, join_runs
 
 SLICE = 0.002  # seconds
+BEHIND = 0.005  # seconds for which publications wait, one after the other, until they are behind
 LINGER = 2, 5  # turns of the event loop in which runs wait for more publications: least, most
 MOST_BYTES = 4 << 20  # bytes that may wait from one link
 MOST_BYTES_ALL = 64 << 20  # bytes that may wait from all links together
@@ -41,6 +45,7 @@ class Publications:
         self._done = done
         self._turns: Turns[Waiting] = Turns("publications", MOST_BYTES, MOST_BYTES_ALL)
         self._until = 0.0
+        self._since = 0.0  # when the queue was last empty
         self.count = 0  # publications received so far
         self._scheduled = False
         self._rows = self._rows_before = 0  # about how many publications wait in runs
@@ -53,6 +58,11 @@ class Publications:
         """Bytes of a lane that wait."""
         return self._turns.size_of(link)
 
+    @property
+    def are_behind(self) -> bool:
+        """Have publications waited for so long that other work should leave them more time?"""
+        return len(self) > 0 and time.monotonic() - self._since > BEHIND
+
     def begin(self) -> None:
         """Begin a slice for a new buffer; until it ends, publications may be processed at once."""
         self._until = time.monotonic() + SLICE
@@ -60,6 +70,8 @@ class Publications:
     def put(self, link: Lane, message: Waiting) -> None:
         self.count += message.left if isinstance(message, Run) else 1
         begun = time.monotonic()
+        if not len(self):
+            self._since = begun
         if isinstance(message, Run):
             self._turns.put(link, *_place_of(message))
             self._rows += message.left
@@ -87,20 +99,29 @@ class Publications:
 
         more = [one for one in self._turns.take_more(link, name, fits) if isinstance(one, Run)]
         run = join_runs([message, *more])
-        self._rows = max(0, self._rows - run.left)
+        left = run.left
+        self._rows = max(0, self._rows - left)
         self._process(link, run)
-        if not run.is_done and not link.is_over:
+        if run.is_done or link.is_over:
+            return
+        if run.left < left:
             self._rows += run.left
             self._turns.put_first(link, *_place_of(run))
-            self._schedule()
+        else:  # it failed, and would fail again: one by one, only those that can't be taken fail
+            for one in reversed(run.take_rest()):
+                self._turns.put_first(link, *_place_of(one))
+        self._schedule()
 
     def forget(self, link: Lane) -> None:
         self._turns.forget(link)
 
     def _schedule(self) -> None:
-        if not self._scheduled and self._turns:
+        if not self._scheduled and self._has_work():
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._work)
+
+    def _has_work(self) -> bool:
+        return bool(self._turns)
 
     def _schedule_runs(self) -> None:
         """Like `_schedule`, but wait a few turns of the event loop for more publications. The more

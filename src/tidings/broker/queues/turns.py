@@ -22,6 +22,7 @@ from typing import Generic, TypeVar
 from tidings.broker.links import Lane
 
 TURN = 0.0001  # seconds charged for a turn, at least
+REST_BEHIND = 6.0  # while publications are behind: the pause after other work, by its duration
 MOST_USED = 10_000  # the most keys whose used time is remembered
 
 Item = TypeVar("Item")

@@ -149,7 +149,10 @@ def write_node_file(
             known = msgspec.to_builtins(tree.direct)
             tables["direct"] = known if own is tree else {**known, "address": ""}
         tables["preprocessor"] = own.preprocessor.list_given()
-    elif tree.channels:
+        tables["relations"] = own.relations.list_given() if own.relations else {}
+    elif tree.relations is not None and member.tagger is None:
+        tables["relations"] = tree.relations.for_router().list_given()
+    if member.upstream is not None and tree.channels:
         direct = list_other_roots(tree, member)
         tables["upstreams"] = {name: _addresses([name], branches) for name in direct}
         tables["channels"] = {

@@ -19,7 +19,8 @@
     [channels.tea]                   another channel, with a rendezvous point of its own: the node
     listen = 7500                    root-tea
     extra = "keep"                   [channels.tea.columns] has its declared attributes, and
-                                     [channels.tea.preprocessor] its kind of interest
+                                     [channels.tea.preprocessor] its kind of interest, and
+                                     [channels.tea.relations] what it knows about contexts
 
     [preprocessors.tagger]           a preprocessor, as a process of its own
     listen = 7410
@@ -34,7 +35,7 @@
     [channels.tea.limits]                 of this channel, instead of those in [limits]
     [tickets]                             nodes of other trees whose tickets preprocessors accept
     [direct]                              most, links: as in the file of a rendezvous point
-    [columns] [preprocessor] extra        of the main channel, as in a router's file
+    [columns] [preprocessor] [relations] extra    of the main channel, as in a router's file
     [tokens] [grants] [times] [limits] policy    of all nodes, as in a router's file
 
 Paths are relative to the file; without `folder`, the folder is named after the file.
@@ -57,6 +58,7 @@ from tidings.broker.config import (
     find_grant_problems,
     find_limit_problems,
     find_preprocessor_problems,
+    find_relations_problems,
     find_ticket_problems,
     find_time_problems,
     find_token_problems,
@@ -88,6 +90,13 @@ def load_tree(path: str | Path) -> Tree:
     read_kind(path, file.preprocessor, file.columns, file.extra)
     for one in file.channels.values():
         read_kind(path, one.preprocessor, one.columns, one.extra)
+    for name, table in (
+        ("", file.relations),
+        *((n, c.relations) for n, c in file.channels.items()),
+    ):
+        for problem in find_relations_problems(table, path.parent):
+            where = f"channels.{name}." if name else ""
+            raise ConfigError(f"{path}: {where}{problem.sentence}")
     try:
         tree = _tree(path, _with_taggers(path, file), folder)
     except KeyProblem as problem:
@@ -155,7 +164,7 @@ def _with_taggers(path: Path, file: TreeTables) -> TreeTables:
 
 
 def _with_absolute_path(table: PreprocessorTable, path: Path) -> PreprocessorTable:
-    """The table for a file in another folder than `path`."""
+    """The table of the file `path`, for use in any folder."""
     if table.ontology is None:
         return table
     return msgspec.structs.replace(table, ontology=str((path.parent / table.ontology).absolute()))
@@ -174,6 +183,7 @@ def _tree(path: Path, file: TreeTables, folder: Path) -> Tree:
         columns=file.columns,
         extra=file.extra,
         preprocessor=_with_absolute_path(file.preprocessor, path),
+        relations=file.relations and file.relations.at(path.parent),
         tokens=file.tokens,
         grants=file.grants,
         times=file.times,
@@ -181,7 +191,9 @@ def _tree(path: Path, file: TreeTables, folder: Path) -> Tree:
         members=tuple(list_members(file)),
         channels={
             name: msgspec.structs.replace(
-                one, preprocessor=_with_absolute_path(one.preprocessor, path)
+                one,
+                preprocessor=_with_absolute_path(one.preprocessor, path),
+                relations=one.relations and one.relations.at(path.parent),
             )
             for name, one in file.channels.items()
         },

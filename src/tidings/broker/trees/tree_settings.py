@@ -9,7 +9,7 @@ import msgspec
 
 from tidings.broker.admission.listen import Address, Direct
 from tidings.broker.admission.permissions import Grant
-from tidings.broker.config import PreprocessorTable, Tls
+from tidings.broker.config import PreprocessorTable, RelationsTable, Tls
 from tidings.model import Extra
 
 HERE = "127.0.0.1"
@@ -62,7 +62,8 @@ class OtherRoot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     columns: dict[str, Any] = {}
     extra: Extra | None = None
     preprocessor: PreprocessorTable = PreprocessorTable()
-    limits: dict[str, Any] = {}  # instead of those of the tree
+    relations: RelationsTable | None = None
+    limits: dict[str, Any] = {}  # they replace those of the tree
 
 
 class Tree(msgspec.Struct, frozen=True):
@@ -84,9 +85,10 @@ class Tree(msgspec.Struct, frozen=True):
     direct: Direct | None = None
     ticket_key: Path | None = None
     limits: dict[str, Any] = {}
-    root_limits: dict[str, Any] = {}  # of the root, instead of those of the tree
+    root_limits: dict[str, Any] = {}  # of the root, which replace those of the tree
     tickets: dict[str, str] = {}  # public keys of other nodes whose tickets are accepted, by name
     tls: Tls | None = None  # with absolute paths, which may contain `{name}`
+    relations: RelationsTable | None = None
     warnings: tuple[str, ...] = ()  # warnings about files that others may read
 
     @property
@@ -105,7 +107,7 @@ class Tree(msgspec.Struct, frozen=True):
 class RootTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str = "root"
     listen: str | int = 0
-    limits: dict[str, Any] = {}  # instead of those of the tree
+    limits: dict[str, Any] = {}  # they replace those of the tree
 
 
 class RouterTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -122,6 +124,7 @@ class TreeTables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     columns: dict[str, Any] = {}
     extra: Extra | None = None
     preprocessor: PreprocessorTable = PreprocessorTable()
+    relations: RelationsTable | None = None
     tokens: dict[str, str | Grant] | None = None
     grants: dict[str, str] | None = None
     times: dict[str, float] = {}

@@ -35,7 +35,7 @@ def tls_of(tls: Tls, name: str) -> Tls:
 
 
 def with_absolute_paths(tls: Tls, folder: Path) -> Tls:
-    """The table for a file in another folder than `folder`."""
+    """The table of a file in `folder`, for use in any folder."""
 
     def at(path: str) -> str:
         return str((folder / path).absolute())

@@ -30,7 +30,7 @@ from tidings.matching.jit import shorten_turns
 from tidings.model import LimitError, TidingsError
 from tidings.preprocessing import Contents, ExtraFields, Kind, PredicateCall
 from tidings.routing.protocol import LONG, Limits
-from tidings.routing.root import Fair, Placed, Places, TaggedMany
+from tidings.routing.root import Fair, Placed, Places, Relating, TaggedMany
 
 DEFAULTS = Limits()
 Owners = Callable[[int], Sequence[str]]
@@ -76,6 +76,8 @@ class ArrayInterests:
         self._long: dict[int, int] = {}  # bytes of long filters, by number
         self._long_bytes = 0
         self._filters = Filters(self._setting)
+        self.relating: Relating | None = None
+        """The relations of the channel; see channel/related."""
         stored = list(interests)
         seconds = limits.match_millis / 1000
         loaded = load_nodes(self._setting, self._filters, stored, folder, seconds)
@@ -123,14 +125,14 @@ class ArrayInterests:
         """Like `place`, for an interest with this identity, whose place among all nodes but the
         `newer` ones is known. It need not even be read, unless there are newer nodes."""
         if self._by_text or self._setting.kind.definition.kind != "content":
-            raise TidingsError("found a channel without filters, expected one with filters alone")
+            raise TidingsError("found a channel of another kind, expected a channel of filters")
         known = self._nodes.numbers_of(key)
         if known:
             return self.make_placed(min(known))
         text = self._filters.text(interest)
         filter_ = self._filters.read(interest) if newer else None
         if filter_ is not None and filter_.key != key:
-            raise TidingsError("found another identity than that of the filter")
+            raise TidingsError("found an identity that is not that of the filter")
         return self._nodes.add_between(self.take_number(), text, key, above, below, newer, filter_)
 
     # -- for preprocessors ---------------------------------------------------------------------
@@ -149,8 +151,8 @@ class ArrayInterests:
 
     def prepare(self, interests: Sequence[bytes]) -> list[float]:
         """Read filters that will be placed soon, and find their compiled neighbours; return the
-        seconds that each took. This changes no node, and may run in another thread than the other
-        methods. An invalid filter is refused only when it is placed."""
+        seconds that each took. This changes no node, and need not run in the same thread as the
+        other methods. An invalid filter is refused only when it is placed."""
         times: list[float] = []
         found: dict[int, Filter] = {}
         with shorten_turns():
@@ -272,6 +274,10 @@ class ArrayInterests:
         assert self._folder is not None
         return self._nodes.begin_compilation(str(self._folder))
 
+    def seal_recent(self) -> None:
+        """Seal the filters that are not compiled into a part, as matchers do in the background."""
+        self._nodes.seal_recent()
+
     def adopt(self, compilation: Compilation, compiled: Compiled) -> None:
         """Use compiled nodes, with the changes that were made during the compilation."""
         self._nodes.adopt(compilation, compiled)
@@ -290,6 +296,9 @@ def load_interest_kernels() -> None:
         for text in (b"a > 1", b"a > 7 AND b = 'x' AND c = 1", b"a IN (1, 5) OR b = 'x'"):
             interests.place(text)
             interests.tag(b'{"a": 8, "b": "x", "c": 1}')
+        interests.tag_many([b'{"a": 8, "b": "x"}'] * 100)
+        # a part in memory and a mapped part need different kernels
+        interests.seal_recent()
         interests.tag_many([b'{"a": 8, "b": "x"}'] * 100)
         interests.remove(3)
 

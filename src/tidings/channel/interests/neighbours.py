@@ -23,7 +23,7 @@ import numpy.typing as npt
 from tidings.channel.interests.graph.node_graph import NodeGraph
 from tidings.channel.interests.graph.reach import Reach
 from tidings.filters import Filter
-from tidings.filters.canonical import AMONG_OTHERS, Effort, Form, HullIndex, covers_among
+from tidings.filters.canonical import AMONG_OTHERS, Form, HullIndex, WorkBudget, covers_among
 
 Array = npt.NDArray[Any]
 STEPS = 100_000  # steps in each direction, of about a microsecond each
@@ -81,7 +81,7 @@ class Search:
 
     def _covers(self, other: Form) -> bool:
         outer, inner = (other, self._form) if self._is_up else (self._form, other)
-        effort = Effort(AMONG_OTHERS)
+        effort = WorkBudget(AMONG_OTHERS)
         pairs = len(outer.boxes or ()) * len(inner.boxes or ())
         self._left -= 1 + len(outer.hull) // 16 + pairs // 8
         answer = covers_among(outer, inner, effort)

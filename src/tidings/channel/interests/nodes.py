@@ -31,7 +31,7 @@ from tidings.channel.interests.neighbours import PARSING, HullFilters, Search
 from tidings.channel.interests.recent import Recent
 from tidings.filters import Filter
 from tidings.matching import Matcher
-from tidings.matching.placing import Found, Question, ask
+from tidings.matching.placing import FoundSlots, Question, ask
 from tidings.model import TidingsError
 from tidings.routing.root import Placed, Places
 
@@ -52,7 +52,7 @@ class Prepared(NamedTuple):
     filter: Filter  # kept, so that no other object gets its `id`
     compiled: Compiled
     question: Question
-    found: tuple[Found, Found]
+    found: tuple[FoundSlots, FoundSlots]
 
 
 class Nodes:
@@ -270,7 +270,10 @@ class Nodes:
             self.computing.remove(number)
 
     def _search(
-        self, filter_: Filter, question: Question | None, ready: tuple[Found, Found] | None
+        self,
+        filter_: Filter,
+        question: Question | None,
+        ready: tuple[FoundSlots, FoundSlots] | None,
     ) -> tuple[Search, Search]:
         self.read_all()
         form, graph = filter_.form, self.graph
@@ -286,8 +289,9 @@ class Nodes:
                 if len(found.unsure):
                     search.compare(graph.existing(found.unsure).tolist(), PARSING)
         for recent in self._recent:
-            over.compare(map(graph.need, recent.above(question)))
-            under.compare(map(graph.need, recent.below(question)))
+            for search, near in zip((over, under), recent.around(question), strict=True):
+                if near:
+                    search.compare(map(graph.need, near))
         if self._hulls.filters:
             over.compare(map(graph.need, self._hulls.index.may_cover(form)))
             under.compare(map(graph.need, self._hulls.index.may_be_covered(form)))
@@ -328,6 +332,12 @@ class Nodes:
             if recent.filters:
                 yield recent.matcher, False
 
+    def seal_recent(self) -> None:
+        """Seal the filters that are not compiled into a part."""
+        for matcher, has_places in self.matchers():
+            if not has_places:
+                matcher.merge()
+
     # -- compiling -----------------------------------------------------------------------------
 
     @property
@@ -343,7 +353,7 @@ class Nodes:
     def begin_compilation(self, folder: str) -> Compilation:
         """Plan to compile the nodes as they are now. Later changes are applied by `adopt`."""
         graph, base = self.graph, self.compiled
-        # after a failure, the folder may contain other nodes than the ones opened here
+        # after a failure, the nodes in the folder may differ from those opened here
         is_whole = base is None or self._is_waiting
         places = graph.places() if is_whole else graph.list_patched()
         starts, parents = graph.parents_of(places)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidings.channel.interests.compiled import Setting
 from tidings.filters import Filter
 from tidings.model import NotificationError, TidingsError
-from tidings.routing.protocol import LONG, unpack_interest
+from tidings.routing.protocol import LONG, split_dialect, unpack_interest
 
 MOST_KEPT = 1 << 20  # bytes of filters that a thread read in advance
 
@@ -45,6 +45,11 @@ class Filters:
         """Read a filter without keeping it."""
         given, dialect = unpack_interest(interest)
         text, setting = _decoded(given), self._setting
+        least = split_dialect(dialect)[1]
+        if least:
+            raise TidingsError(
+                f"found related={least}, expected a channel with relations; this one has none"
+            )
         found = setting.kind.parse(text, dialect, setting.most_parts)
         if len(interest) > LONG:
             found.slim()

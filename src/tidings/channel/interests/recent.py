@@ -8,8 +8,6 @@ Memory: about 5 KB per `mixed` filter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidings.channel.interests.kinds import PLAIN, RECENT_ENGINE, WIDE, kind_of
 from tidings.filters import Filter, parse
 from tidings.matching import Matcher
@@ -89,14 +87,11 @@ class Recent:
         """The numbers of the filters with an identity."""
         return self._by_key.get(key, [])
 
-    def above(self, question: Question) -> Iterator[int]:
-        """Plain filters that may cover the new filter."""
-        return self._there(self._sketches.above(question))
+    def around(self, question: Question) -> tuple[list[int], list[int]]:
+        """Plain filters that may cover the new filter, and those that it may cover."""
+        above, below = self._sketches.around(question)
+        return self._there(above), self._there(below)
 
-    def below(self, question: Question) -> Iterator[int]:
-        """Plain filters that the new filter may cover."""
-        return self._there(self._sketches.below(question))
-
-    def _there(self, found: list[int]) -> Iterator[int]:
+    def _there(self, found: list[int]) -> list[int]:
         owners, filters = self._owners, self.filters
-        return (number for owner in found if (number := owners[owner]) in filters)
+        return [number for owner in found if (number := owners[owner]) in filters]

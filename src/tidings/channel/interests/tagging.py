@@ -10,7 +10,7 @@ costs of both are measured, and a run that is neither short nor long is tagged t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -124,13 +124,12 @@ class Tagging:
         """(starts, places) of all matches; None if a filter distinguishes null from absent."""
         graph, odd = self._nodes.graph, frozenset(read.odd)
 
-        def events() -> Iterator[Event]:
-            decode = self._contents.read
-            return ({} if at in odd else decode(one) for at, one in enumerate(contents))
+        def event_of(row: int) -> Event:
+            return {} if row in odd else self._contents.read(contents[row])
 
         rows, places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for matcher, has_places in self._nodes.matchers():
-            found = matcher.match_rows(read.batch, events)
+            found = matcher.match_rows(read.batch, event_of)
             if found is None:
                 return None
             rows.append(found[0])

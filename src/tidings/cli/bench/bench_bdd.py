@@ -35,9 +35,9 @@ def bench_bdd(
     """Measure decision diagrams with implications.
 
     Two workloads: clauses, which are filters (a OR b) AND (c OR d) AND ... with 10 to 30 tests over
-    50 shared attributes; and stock, which are filters on a symbol, a price and a day. In the same
-    kernels, filters are evaluated apart, then with classes of nodes that know the same, then with
-    classes and implication edges. Then batches are matched with the matcher that has no diagrams.
+    50 shared attributes; and stock, which are filters on a symbol, a price and a day. The same
+    kernels evaluate each filter by itself, then filters with classes of nodes that know the same,
+    then with classes and implication edges. Finally, a matcher without diagrams matches batches.
 
     The sweep mixes narrow filters with 0 to 100 % filters of 3 to 15 clauses, and compares the
     automatic choice of the engine with both engines. Results are checked before they are timed.

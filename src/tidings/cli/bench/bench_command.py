@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from tidings.studies import Machine
+    from tidings.studies import MachineInfo
 
 bench = typer.Typer(rich_markup_mode=None)
 
@@ -301,7 +301,7 @@ def _sizes(filters: list[str] | None) -> list[int]:
     return _distinct([read_amount(text, "--filters") for text in filters or ["10k"]])
 
 
-def show_report(machine: Machine, sections: list[tuple[str, Table]], *lines: str) -> None:
+def show_report(machine: MachineInfo, sections: list[tuple[str, Table]], *lines: str) -> None:
     """Show a report: the machine, the tables, and lines below them."""
     show(*_machine(machine), "")
     for heading, table in sections:
@@ -310,7 +310,7 @@ def show_report(machine: Machine, sections: list[tuple[str, Table]], *lines: str
     _remark_load(machine)
 
 
-def _machine(machine: Machine) -> list[Text]:
+def _machine(machine: MachineInfo) -> list[Text]:
     from tidings.studies import machine_lines
 
     return [plain_text(line, "dim") for line in machine_lines(machine)]
@@ -320,7 +320,7 @@ def _distinct(numbers: list[int]) -> list[int]:
     return list(dict.fromkeys(numbers))
 
 
-def _remark_load(machine: Machine) -> None:
+def _remark_load(machine: MachineInfo) -> None:
     if machine.load is not None and machine.load > machine.processors / 2:
         remark(
             f"the machine was busy (load {machine.load:.1f} on {machine.processors} processors): "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -9,7 +10,32 @@ import typer
 from tidings.cli.common import options
 from tidings.cli.common.amounts import read_amount
 from tidings.cli.common.arrow import load_pyarrow
+from tidings.cli.common.command_errors import BadInput
 from tidings.cli.common.screen import emit, report_steps
+
+
+class Only(StrEnum):
+    """A part that is measured alone."""
+
+    overload = "overload"
+
+
+def _bench_overload(seconds: float, seed: int, json: bool, live: bool) -> None:
+    from tidings import studies
+    from tidings.cli.bench.bench_command import show_report
+
+    report: studies.OverloadReport | studies.LiveOverloadReport
+    with report_steps() as note:
+        if live:
+            report = studies.bench_live_overload(seconds, seed=seed, note=note)
+        else:
+            report = studies.bench_overload(seconds, seed=seed, note=note)
+    if json:
+        emit(report)
+    elif isinstance(report, studies.LiveOverloadReport):
+        show_report(report.machine, [], *studies.live_overload_lines(report))
+    else:
+        show_report(report.machine, [], *studies.overload_lines(report))
 
 
 def bench_relations(
@@ -35,6 +61,18 @@ def bench_relations(
     repeats: Annotated[
         int, typer.Option("--repeats", metavar="N", min=1, help="Repetitions of measurements.")
     ] = 3,
+    only: Annotated[
+        Only | None,
+        typer.Option("--only", help="Measure only a queue in the order of merit, under overload."),
+    ] = None,
+    seconds: Annotated[
+        float,
+        typer.Option("--seconds", metavar="S", min=1, help="How long the overload lasts."),
+    ] = 300.0,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="With --only overload: with processes, in real time."),
+    ] = False,
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of all draws.")] = 1,
     json: options.Json = False,
 ) -> None:
@@ -44,10 +82,23 @@ def bench_relations(
     repository learns from the first messages, and has at most a tenth as many nodes as there are
     distinct filters. Then the fast path is compared with Matcher.match of single events, and early
     sends with the hops that need a message. Related deliveries are compared with a full scan by the
-    same formula. Results are checked before they are timed. Times are processor times.
+    same formula. Finally, a router forwards notifications: without relations, with contexts, while
+    it learns, and with early bodies. Results are checked before they are timed. Times are processor
+    times.
 
-    With --json, one object: machine, seed, sizes, shares, times, limits, related.
+    With --only overload, a queue in the order of merit is measured instead: in simulated time,
+    publications come at twice the rate that is sustained, then at half of it, until nothing waits.
+    With --live, a rendezvous point and a router run as processes, agents publish and subscribe over
+    connections, and the rate that is sustained is measured first.
+
+    With --json, one object: machine, seed, sizes, shares, times, limits, related, forwarding;
+    with --only overload: machine, seed, rate, counts, times, ratio.
     """
+    if live and only is not Only.overload:
+        raise BadInput("found --live, expected it only with --only overload")
+    if only is Only.overload:
+        _bench_overload(seconds, seed, json, live)
+        return
     sizes = {
         "subscriptions": read_amount(subscriptions, "--subscriptions"),
         "topics": read_amount(topics, "--topics"),

@@ -47,7 +47,8 @@ def name_of(path: str) -> str:
 
 
 def format_of(path: str, given: str | None, formats: tuple[str, ...], option: str) -> str:
-    """The given format, or else the format of the extension; for stdin, the first of `formats`."""
+    """The given format; if none is given, the format of the extension, or, for stdin, the first of
+    `formats`."""
     expected = ", ".join(formats)
     if given is not None:
         if given not in formats:

@@ -34,7 +34,7 @@ NEVER = float("inf")
 Family = dict[int, bytes]
 
 
-class Watch:
+class WatchState:
     """The state of the watched command."""
 
     def __init__(self, pid: int, terms: int, interrupts: int, follows_stdin: bool) -> None:
@@ -155,4 +155,4 @@ def processes() -> dict[int, tuple[int, bytes]]:
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C at the terminal is meant for the command
     pid, terms, interrupts, follows_stdin = map(int, sys.argv[1:5])
-    Watch(pid, terms, interrupts, bool(follows_stdin)).keep()
+    WatchState(pid, terms, interrupts, bool(follows_stdin)).keep()

@@ -1,4 +1,5 @@
-"""`tidings demo --related`: delays near Chicago around Christmas, exact and related apart.
+"""`tidings demo --related`: delays near Chicago around Christmas; matches and related flights are
+told apart.
 
 An airport belongs to a city of the examples if it is named after it and close to it, as Chicago
 Midway is; other airports are known by their coordinates.
@@ -25,6 +26,8 @@ CITY_KM = 60.0
 FEET = 0.3048
 SHOWN = 6
 EXACT, NEAR = "exact", "related"
+LEGEND = {EXACT: "match", NEAR: "related"}
+SHOWN_KM = 1.5 * NEAR_KM  # the radius of the map around Chicago
 
 
 class FlightDelivery(msgspec.Struct, frozen=True):
@@ -102,30 +105,54 @@ def draw_deliveries(
     airports: Mapping[str, Mapping[str, Any]],
 ) -> str:
     """Deliveries on a map of the destinations, and on a time line."""
-    from tidings.relations import load_relations
+    from tidings.relations import Place, load_relations
+    from tidings.relations.semantic import place_distance
 
     semantic = load_relations(language=None)
+    chicago = semantic.places.find("Chicago")
+    assert chicago is not None
+    assert chicago.located
     names = {row["name"]: (row["lat"], row["lon"]) for row in airports.values()}
-    counts: dict[tuple[str, str], int] = {}
+    counts: dict[str, dict[str, int]] = {}
     for kind, found in ((EXACT, exact), (NEAR, related)):
         for one in found:
-            counts[one.dest, kind] = counts.get((one.dest, kind), 0) + 1
-    dots = [Dot(lat, lon, None, 1.2) for lat, lon in names.values()
-            if 24 < lat < 50 and -125 < lon < -66]  # fmt: skip
-    for (dest, kind), count in counts.items():
+            counts.setdefault(one.dest, {EXACT: 0, NEAR: 0})[kind] += 1
+
+    def is_shown(lat: float, lon: float) -> bool:
+        """Whether the map shows a place."""
+        return place_distance(Place("", lat, lon), chicago, 0) <= SHOWN_KM
+
+    dots = [Dot(lat, lon, None, 1.2) for lat, lon in names.values() if is_shown(lat, lon)]
+    for dest, there in counts.items():
         place = semantic.places.find(dest)
         at = (place.lat, place.lon) if place is not None and place.located else names.get(dest)
-        if at is not None and at[0] is not None and at[1] is not None:
-            shift = 0.0 if kind == EXACT else 0.35  # both may be at one city
-            dots.append(Dot(at[0] - shift, at[1] + shift, kind, 3 + count**0.5, dest))
-    chicago = semantic.places.find("Chicago")
-    rings = []
-    if chicago is not None and chicago.lat is not None and chicago.lon is not None:
-        rings.append(Ring(chicago.lat, chicago.lon, NEAR_KM, NEAR))
+        if at is None or at[0] is None or at[1] is None:
+            continue
+        told = ", ".join(f"{count} {LEGEND[kind]}" for kind, count in there.items() if count)
+        for kind, count in there.items():  # a city may have both: the smaller dot is on top
+            is_last = kind == max(there, key=lambda one: there[one])
+            label = f"{dest}: {told}" if is_last else ""
+            if count:
+                dots.append(Dot(at[0], at[1], kind, 3 + 1.5 * count**0.5, label))
+    taken = [Place("", one.lat, one.lon) for one in dots if one.kind]
+    for name in semantic.places.tree:  # other cities help the reader to recognise the region
+        place = semantic.places.find(name)
+        if place is None or place.lat is None or place.lon is None:
+            continue
+        is_free = all(place_distance(place, one, 0) > CITY_KM for one in taken)
+        if is_free and is_shown(place.lat, place.lon):
+            dots.append(Dot(place.lat, place.lon, None, 2.5, name))
+    assert chicago.lat is not None
+    assert chicago.lon is not None
+    rings = [Ring(chicago.lat, chicago.lon, NEAR_KM, NEAR, f"{NEAR_KM:.0f} km: no longer near")]
     bars = [Bar(dt.date.fromisoformat(one.day), kind, 1)
             for kind, found in ((EXACT, exact), (NEAR, related)) for one in found]  # fmt: skip
-    title = "Delays near Chicago around Christmas 2013"
-    return draw_picture(title, dots, rings, bars, [EXACT, NEAR])
+    title = "Delays of flights to Chicago, 24 to 26 December 2013, and related flights (0.7)"
+    legend = {
+        EXACT: f"matches the filter: {len(exact)}",
+        NEAR: f"related in place or time: {len(related)}",
+    }
+    return draw_picture(title, dots, rings, bars, [EXACT, NEAR], legend)
 
 
 def _city(semantic: Any, airport: Mapping[str, Any]) -> str | None:

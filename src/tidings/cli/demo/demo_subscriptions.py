@@ -78,8 +78,11 @@ WATCHES = {
 def make_subscriptions() -> list[FileSubscription]:
     """All subscriptions of the demo. Each subscriber is a person with a role."""
     names = cycle(NAMES.split())
-    asked = chain(_desks(), _control(), _stations(), _crews(), _hangars(), _analysts(), _regions(),
-                  _travellers(), _families(), WATCHES.items())  # fmt: skip
+    asked = chain(
+        _write_desks(), _write_control(), _write_stations(), _write_crews(), _write_hangars(),
+        _write_analysts(), _write_regions(), _write_travellers(), _write_families(),
+        WATCHES.items(),
+    )  # fmt: skip
     return [
         FileSubscription(number, text, f"{next(names)}, {role}", "demo", f"subscription {number}")
         for number, (role, text) in enumerate(asked, 1)
@@ -89,7 +92,7 @@ def make_subscriptions() -> list[FileSubscription]:
 RolesAndFilters = Iterator[tuple[str, str]]  # role, filter
 
 
-def _desks() -> RolesAndFilters:
+def _write_desks() -> RolesAndFilters:
     """The desks of carriers. The filter of a deputy is the filter of a desk in other words, so they
     share a node."""
     for origin, carriers in DESKS.items():
@@ -105,7 +108,7 @@ def _desks() -> RolesAndFilters:
                 yield f"{carrier} chief at {origin}", f"{own} AND dep_delay > 180"
 
 
-def _control() -> RolesAndFilters:
+def _write_control() -> RolesAndFilters:
     """Filters that cover the filters of desks, and so match everything that the desks' filters
     match."""
     yield "network control", "dep_delay > 45"
@@ -115,7 +118,7 @@ def _control() -> RolesAndFilters:
         yield f"{carrier} control", f"carrier = '{carrier}' AND dep_delay > 55"
 
 
-def _stations() -> RolesAndFilters:
+def _write_stations() -> RolesAndFilters:
     for station, late in zip(STATIONS.split(), cycle((90, 120, 60)), strict=False):
         yield f"station {station}", f"dest = '{station}' AND arr_delay > {late}"
     for station in STATIONS.split()[:15]:
@@ -123,7 +126,7 @@ def _stations() -> RolesAndFilters:
         yield f"late shift {station}", f"dest = '{station}' AND {evening}"
 
 
-def _crews() -> RolesAndFilters:
+def _write_crews() -> RolesAndFilters:
     for origin in DESKS:
         for first in (10, 13, 16, 19, 22):
             window = f"hour(time_hour) BETWEEN {first} AND {first + 2}"
@@ -133,7 +136,7 @@ def _crews() -> RolesAndFilters:
             yield f"crews {origin} from {first} UTC", f"origin = '{origin}' AND {window} AND {late}"
 
 
-def _hangars() -> RolesAndFilters:
+def _write_hangars() -> RolesAndFilters:
     for carrier, tails in FLEETS.items():
         own = f"carrier = '{carrier}' AND tailnum LIKE '{tails}'"
         yield f"{carrier} hangar", f"{own} AND dep_delay > 180"
@@ -142,21 +145,21 @@ def _hangars() -> RolesAndFilters:
         yield "maintenance", f"tailnum IN ({tails}) AND (dep_delay > 60 OR dep_time IS NULL)"
 
 
-def _analysts() -> RolesAndFilters:
+def _write_analysts() -> RolesAndFilters:
     for carrier in CARRIERS.split():
         yield f"analyst for {carrier}", f"carrier = '{carrier}' AND arr_delay - dep_delay > 45"
         yield (f"analyst for {carrier}",
                f"carrier = '{carrier}' AND dep_delay > 30 AND arr_delay <= 0")  # fmt: skip
 
 
-def _regions() -> RolesAndFilters:
+def _write_regions() -> RolesAndFilters:
     for (region, (lat, lon, km)), origin in zip(REGIONS.items(), cycle(DESKS), strict=False):
         near = f"within_km(dest_lat, dest_lon, {lat}, {lon}, {km})"
         late = f"origin = '{origin}' AND hour >= 18 AND dep_delay > 120"
         yield f"hotels in {region}", f"{late} AND {near}"
 
 
-def _travellers() -> RolesAndFilters:
+def _write_travellers() -> RolesAndFilters:
     for number, route in enumerate(ROUTES):
         origin, dest = route.split("-")
         for step, (first, last) in enumerate(((6, 9), (16, 19))):
@@ -167,7 +170,7 @@ def _travellers() -> RolesAndFilters:
                    "AND (dep_delay > 45 OR dep_time IS NULL)")  # fmt: skip
 
 
-def _families() -> RolesAndFilters:
+def _write_families() -> RolesAndFilters:
     for flight in FOLLOWED.split(","):
         carrier, number = flight.split()
         yield (f"waits for {carrier} {number}",

@@ -37,7 +37,7 @@ class Person(msgspec.Struct, frozen=True):
     router: str
 
 
-class Seen(msgspec.Struct):
+class SeenFlight(msgspec.Struct):
     """A flight that was delivered."""
 
     serial: int
@@ -55,7 +55,7 @@ def place_people(named: Sequence[tuple[str, str]]) -> list[Person]:
     return found
 
 
-class People:
+class DemoPeople:
     """Agents that count the notifications that they receive."""
 
     def __init__(self, addresses: Mapping[str, str]) -> None:
@@ -63,7 +63,7 @@ class People:
         self.told: Counter[str] = Counter()
         self.repeated = 0  # deliveries of a flight that the person had already received
         self.problems: list[str] = []  # losses, each with the person's name
-        self.latest: deque[Seen] = deque(maxlen=LATEST)
+        self.latest: deque[SeenFlight] = deque(maxlen=LATEST)
         self.last = 0.0  # the time of the latest delivery
         self._addresses = addresses
         self._loop = asyncio.new_event_loop()
@@ -141,7 +141,7 @@ class People:
                 seen.told.append(one)
                 return
         if not self.latest or serial > self.latest[-1].serial:
-            self.latest.append(Seen(serial, msgspec.json.decode(payload), [one]))
+            self.latest.append(SeenFlight(serial, msgspec.json.decode(payload), [one]))
 
     async def _close(self) -> None:
         for task in self._readers:

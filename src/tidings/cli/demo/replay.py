@@ -26,7 +26,7 @@ from tidings.cli.common.screen import (
 )
 from tidings.cli.demo.demo_flights import describe, load_flights
 from tidings.cli.demo.demo_subscriptions import make_subscriptions
-from tidings.cli.demo.people import ABOVE, People, Person, place_people
+from tidings.cli.demo.people import ABOVE, DemoPeople, Person, place_people
 from tidings.files import place_file
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class YearReplay:
 
     def __init__(self, folder: Path, rows: int | None, addresses: Mapping[str, str]) -> None:
         self.folder = folder
-        self.people = People(addresses)
+        self.people = DemoPeople(addresses)
         self.days = list(_days(load_flights(), rows))
         self.flights = sum(len(lines) for _, _, lines in self.days)
         self.joined: dict[str, str] = {}  # latecomer -> the day

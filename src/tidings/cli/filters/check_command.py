@@ -64,7 +64,7 @@ def check_filters(
     return code
 
 
-def _decided_by(part: FilterPart, wide: bool) -> str:
+def _name_decider(part: FilterPart, wide: bool) -> str:
     if part.residual or (wide and part.term == SEVERAL):
         return "one by one"
     return "index"
@@ -101,5 +101,5 @@ def _show(one: FileSubscription, anatomy: Anatomy) -> None:
         title = f"box {number}: {count_of(len(box), 'test')}"
         if anatomy.wide:
             title = f"{count_of(len(box), 'clause')}, all of which must hold"
-        tests = [(p.term, p.set, _decided_by(p, anatomy.wide)) for p in box]
+        tests = [(p.term, p.set, _name_decider(p, anatomy.wide)) for p in box]
         show(plain_text(title, "bold"), table(["term", "set", "decided by"], tests), "")

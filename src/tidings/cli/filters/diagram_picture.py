@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from tidings.cli.filters.implications import Diagrams, list_edges
+from tidings.cli.filters.implications import FilterDiagrams, list_edges
 from tidings.matching.diagrams import Decision
 
 WIDTH, HEIGHT = 132, 84  # of the place of a node
@@ -18,7 +18,7 @@ STYLE = (
 Place = tuple[float, float]
 
 
-def draw_diagrams(diagrams: Diagrams) -> str:
+def draw_diagrams(diagrams: FilterDiagrams) -> str:
     """An SVG picture: solid lines if a test passes, dashed lines if it fails, and implications in
     colour."""
     places: dict[int, Place] = {}
@@ -84,7 +84,7 @@ def _curve(one: Place, other: Place) -> str:
     return f'<path class="implies" marker-end="url(#tip)" d="M{start}Q{bend} {end}"/>'
 
 
-def _box(node: Decision, place: Place, diagrams: Diagrams) -> list[str]:
+def _box(node: Decision, place: Place, diagrams: FilterDiagrams) -> list[str]:
     left, top = place[0] * WIDTH - BOX / 2, place[1] * HEIGHT + 40
     kind = ' class="leaf"' if node.test is None else ""
     label = ("matches" if node.value else "no match") if node.test is None else ""

@@ -65,8 +65,12 @@ def explain_event(
     With --implications, all filters of a file are evaluated together as decision diagrams. A test
     that follows from the outcomes of other tests is inferred, not evaluated.
 
+    If parts of the filter have names, as in named('late', delay > 60), the command shows which of
+    them are true.
+
     With --json, one object: filter, matched, reason, alternatives (lists of term, expected,
-    actual, passed); with --implications: results, evaluated, inferred, node_steps.
+    actual, passed), and parts if there are any; with --implications: results, evaluated, inferred,
+    node_steps.
 
     Exit code: 0 when the event matches, 1 when it does not, 2 on bad input. With --implications: 0,
     or 2 on bad input.
@@ -130,14 +134,15 @@ def _event(
 
 
 def _emit(subscription: FileSubscription, explanation: Explanation) -> None:
-    emit(
-        {
-            "filter": subscription.text.strip(),
-            "matched": explanation.matched,
-            "reason": explanation.reason,
-            "alternatives": [box.tests for box in explanation.boxes],
-        }
-    )
+    found: dict[str, Any] = {
+        "filter": subscription.text.strip(),
+        "matched": explanation.matched,
+        "reason": explanation.reason,
+        "alternatives": [box.tests for box in explanation.boxes],
+    }
+    if explanation.parts:
+        found["parts"] = explanation.parts
+    emit(found)
 
 
 # -- tables: one per alternative, the closest first -----------------------------------------------
@@ -156,6 +161,12 @@ def show_explanation(explanation: Explanation, most: int | None = FEW) -> None:
             )
         show(_tests(box), "")
     show_rest(len(explanation.boxes) - len(shown), "more alternative")
+    if explanation.parts:
+        said = [
+            (Text("true", "green") if true else Text("not true", "bold red"), name)
+            for name, true in explanation.parts.items()
+        ]
+        show(table(["", "part"], said))
 
 
 def verdict(explanation: Explanation) -> Text:

@@ -95,7 +95,7 @@ def show_graph(
         from tidings.graph import draw
 
         picture = draw(
-            graph, Path(input_files.name_of(file)).name, lambda node: _asked_by(asking[node.id])
+            graph, Path(input_files.name_of(file)).name, lambda node: _list_ids(asking[node.id])
         )
         if svg == input_files.STDOUT:
             print(picture, end="")
@@ -114,10 +114,10 @@ def _show_bdd(
     filters: list[tuple[Hashable, Filter]], file: str, svg: str | None, json: bool
 ) -> int:
     from tidings.cli.filters.diagram_picture import draw_diagrams
-    from tidings.cli.filters.implications import Diagrams, show_diagrams
+    from tidings.cli.filters.implications import FilterDiagrams, show_diagrams
 
     if svg is not None:
-        picture = draw_diagrams(Diagrams(filters, file))
+        picture = draw_diagrams(FilterDiagrams(filters, file))
         if svg == input_files.STDOUT:
             print(picture, end="")
             return 0
@@ -188,7 +188,7 @@ class _GraphView:
         return node.id, node.filter.sql(), f"{len(self._asking[node.id]):,}"
 
 
-def _asked_by(subscriptions: list[FileSubscription]) -> str:
+def _list_ids(subscriptions: list[FileSubscription]) -> str:
     ids = ", ".join(str(one.id) for one in subscriptions[:MOST_IDS])
     rest = len(subscriptions) - MOST_IDS
     return f"id {ids}" + (f" and {rest:,} more" if rest > 0 else "")

@@ -18,7 +18,7 @@ from tidings.matching.diagrams import Decision, Frontier, ImplicationGraph, grap
 MOST = 200  # the most filters whose implications are shown
 
 
-class Diagrams:
+class FilterDiagrams:
     """The diagrams of some filters by id, and the texts of their tests."""
 
     def __init__(self, filters: Sequence[tuple[Hashable, Filter]], where: str) -> None:
@@ -58,7 +58,7 @@ def show_implications(
     filters: Sequence[tuple[Hashable, Filter]], event: Mapping[str, Any], where: str, json: bool
 ) -> None:
     """Print which tests were evaluated and which were inferred, for all filters on one event."""
-    diagrams = Diagrams(filters, where)
+    diagrams = FilterDiagrams(filters, where)
     frontier, results = diagrams.run(event)
     by_test: dict[Test, list[Hashable]] = {test: [] for test in frontier.outcomes}
     for step in frontier.steps:
@@ -103,7 +103,7 @@ def _outcome(outcome: bool | None) -> Text:
 
 def show_diagrams(filters: Sequence[tuple[Hashable, Filter]], where: str, json: bool) -> None:
     """Print the diagrams of filters, and the implication edges between them."""
-    diagrams = Diagrams(filters, where)
+    diagrams = FilterDiagrams(filters, where)
     numbers = number_nodes(diagrams.graph)
     edges = list(list_edges(diagrams.graph))
     if json:
@@ -134,7 +134,7 @@ def show_diagrams(filters: Sequence[tuple[Hashable, Filter]], where: str, json: 
 
 
 def number_nodes(graph: ImplicationGraph) -> dict[int, int]:
-    """Numbers for all nodes, from 1 on."""
+    """Numbers for all nodes, starting at 1."""
     nodes = [node for root in graph.roots.values() for node in root.walk()]
     return {id(node): number for number, node in enumerate(nodes, 1)}
 
@@ -148,7 +148,7 @@ def list_edges(graph: ImplicationGraph) -> Iterator[tuple[Decision, Decision]]:
                     yield node, target
 
 
-def _label(node: Decision, diagrams: Diagrams) -> str:
+def _label(node: Decision, diagrams: FilterDiagrams) -> str:
     if node.test is None:
         return "matches" if node.value else "does not match"
     return diagrams.text(node.test)
@@ -158,7 +158,9 @@ def _place(node: Decision | None, numbers: Mapping[int, int]) -> str:
     return "" if node is None else str(numbers[id(node)])
 
 
-def _node_row(node: Decision, numbers: Mapping[int, int], diagrams: Diagrams) -> dict[str, Any]:
+def _node_row(
+    node: Decision, numbers: Mapping[int, int], diagrams: FilterDiagrams
+) -> dict[str, Any]:
     row: dict[str, Any] = {"node": numbers[id(node)], "filter": node.owner}
     if node.test is None or node.high is None or node.low is None:
         return {**row, "result": node.value}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
 from itertools import islice
 from typing import Annotated, Any
 
@@ -21,6 +22,14 @@ from tidings.cli.filters.hints import AttributeWatch
 from tidings.cli.filters.match_counts import MatchCounts, SubscriptionCount
 
 Events = Iterator[tuple[int, Mapping[str, Any]]]
+CHUNK = 4096  # events that are matched at once
+
+
+class By(StrEnum):
+    """What each line of --json describes."""
+
+    event = "event"
+    filter = "filter"
 
 
 def match_events(
@@ -34,6 +43,13 @@ def match_events(
         int | None,
         typer.Option("--limit", metavar="N", min=0, help="Read the first N events only."),
     ] = None,
+    parts: Annotated[
+        bool,
+        typer.Option("--parts", help="Also show which named parts of the filters were true."),
+    ] = False,
+    by: Annotated[
+        By, typer.Option("--by", help="With --json: one line for each event, or for each filter.")
+    ] = By.event,
     types: options.Types = None,
     others: options.Others = False,
     dialect: options.Dialect = "sql",
@@ -52,8 +68,13 @@ def match_events(
     Events: JSON (lines or an array), CSV (types are inferred, empty fields are null) or Parquet, as
     a file (.gz too), a folder, or a pattern in quotes. They are read as a stream.
 
+    A part of a filter can have a name: named('late', delay > 60) OR dest = 'BOS'. With --parts, the
+    command also shows in how many of the matching events each part was true.
+
     With --json, one line for each event that matches, printed as soon as it is matched: event (its
-    index, from 0) and ids (of the filters).
+    index, from 0) and ids (of the filters); with --parts also parts (names by id). With --by
+    filter, one line for each filter that matches: id, events; with --parts also parts (events by
+    name).
 
     Notes on stderr name filters that can never match or always match, and at the end attributes
     that filters test but no event has, or that events have only with values of another type.
@@ -66,10 +87,12 @@ def match_events(
     watch = AttributeWatch(watched, are_texts(events, format_))
     read = islice(read_events(events, format_, declared, nulls or []), limit)
     rows = enumerate(_watch_events(read, watch))
-    if json:
-        _emit_matches(counts, rows, at_once=events == STDIN)
+    if json and by is By.event:
+        _emit_events(counts, rows, parts, at_once=events == STDIN)
+    elif json:
+        _emit_filters(counts, track(rows, "matching"), parts)
     else:
-        _show_matches(counts, track(rows, "matching"), None if every else MOST_ROWS)
+        _show_matches(counts, track(rows, "matching"), parts, None if every else MOST_ROWS)
     for note in watch.notes():
         remark(note)
 
@@ -94,27 +117,66 @@ def _load_counts(
     return counts
 
 
-def _emit_matches(counts: MatchCounts, rows: Events, at_once: bool) -> None:
+def _chunks(rows: Events, size: int) -> Iterator[list[tuple[int, Mapping[str, Any]]]]:
+    """Divide the events into lists. If an event can't be read, the events before it are still
+    matched."""
+    chunk: list[tuple[int, Mapping[str, Any]]] = []
+    try:
+        for row in rows:
+            chunk.append(row)
+            if len(chunk) == size:
+                yield chunk
+                chunk = []
+    except Exception:
+        if chunk:
+            yield chunk
+        raise
+    if chunk:
+        yield chunk
+
+
+def _emit_events(counts: MatchCounts, rows: Events, parts: bool, at_once: bool) -> None:
     # A progress bar would disturb the lines on a terminal.
     watched = rows if sys.stdout.isatty() else track(rows, "matching")
-    for index, event in watched:
-        found = counts.matching_places(event)
-        if found:
-            emit(
-                {"event": index, "ids": [counts.subscriptions[at].subscription.id for at in found]}
-            )
-            if at_once:
-                sys.stdout.flush()
+    for chunk in _chunks(watched, 1 if at_once else CHUNK):
+        for one in counts.match_chunk(chunk, parts):
+            if one.places:
+                ids = {place: counts.subscriptions[place].subscription.id for place in one.places}
+                line: dict[str, Any] = {"event": one.index, "ids": list(ids.values())}
+                if parts:
+                    line["parts"] = {
+                        str(ids[at]): names for at, names in one.parts.items() if names
+                    }
+                emit(line)
+                if at_once:
+                    sys.stdout.flush()
 
 
-def _show_matches(counts: MatchCounts, rows: Events, most: int | None) -> None:
+def _emit_filters(counts: MatchCounts, rows: Events, parts: bool) -> None:
+    events: dict[int, list[int]] = {}
+    for chunk in _chunks(rows, CHUNK):
+        for one in counts.match_chunk(chunk, parts):
+            counts.count(one)
+            for place in one.places:
+                events.setdefault(place, []).append(one.index)
+    for place in sorted(events):
+        tally = counts.subscriptions[place]
+        line: dict[str, Any] = {"id": tally.subscription.id, "events": events[place]}
+        if parts:
+            line["parts"] = tally.parts
+        emit(line)
+
+
+def _show_matches(counts: MatchCounts, rows: Events, parts: bool, most: int | None) -> None:
     total = matched = deliveries = 0
-    for index, event in rows:
-        count = counts.count_event(index, event)
-        total, matched, deliveries = index + 1, matched + bool(count), deliveries + count
+    for chunk in _chunks(rows, CHUNK):
+        for one in counts.match_chunk(chunk, parts):
+            counts.count(one)
+            count = len(one.places)
+            total, matched, deliveries = one.index + 1, matched + bool(count), deliveries + count
     told = counts.rank()
     if told:
-        show(_table(told[:most]), "")
+        show(_table(told[:most], parts), "")
         show_rest(len(told) - len(told[:most]), "more filter")
     matches = count_of(deliveries, "match", "matches")
     show(
@@ -123,12 +185,14 @@ def _show_matches(counts: MatchCounts, rows: Events, most: int | None) -> None:
     )
 
 
-def _table(tallies: list[SubscriptionCount]) -> Table:
+def _table(tallies: list[SubscriptionCount], parts: bool) -> Table:
     named = any(tally.subscription.subscriber is not None for tally in tallies)
     rows = []
     for tally in tallies:
         who = [tally.subscription.subscriber or ""] if named else []
-        rows.append([*who, tally.subscription.id, f"{tally.count:,}", tally.first,
+        more = [tally.part_counts] if parts else []
+        rows.append([*who, tally.subscription.id, f"{tally.count:,}", tally.first, *more,
                      tally.sample_text])  # fmt: skip
     head = ["subscriber"] if named else []
-    return table([*head, "filter", "events#", "first#", "what it says"], rows)
+    more = ["parts"] if parts else []
+    return table([*head, "filter", "events#", "first#", *more, "what it says"], rows)

@@ -1,9 +1,11 @@
-"""Counts the events that match each subscription, and keeps the first one as a sample."""
+"""Counts the events that match each subscription, and keeps the first one as a sample.
+
+Events are matched in chunks, each with one call of the matcher."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,11 +27,27 @@ class SubscriptionCount(msgspec.Struct):
     count: int = 0
     first: int = -1
     sample: Mapping[str, Any] = {}
+    parts: dict[str, list[int]] = {}
+    """For each named part that was true, the events; only if parts were asked for."""
 
     @property
     def sample_text(self) -> str:
         """The attributes that the filter reads, with their values in the first event."""
         return describe_values(self.filter, self.sample)
+
+    @property
+    def part_counts(self) -> str:
+        """For each named part of the filter, the number of events in which it was true."""
+        return ", ".join(f"{name} {len(self.parts.get(name, ())):,}" for name in self.filter.parts)
+
+
+class MatchedEvent(msgspec.Struct, frozen=True):
+    """An event, the subscriptions that it matches, and their named parts that are true."""
+
+    index: int
+    event: Mapping[str, Any]
+    places: list[int]
+    parts: dict[int, list[str]]
 
 
 class MatchCounts:
@@ -57,22 +75,28 @@ class MatchCounts:
             self._loaded = len(self.subscriptions)
         return self._matcher
 
-    def matching_places(self, event: Mapping[str, Any]) -> list[int]:
-        """The indexes of the subscriptions that an event matches, in ascending order."""
-        return sorted(self.matcher.match(event))  # type: ignore[arg-type]
+    def match_chunk(
+        self, rows: Sequence[tuple[int, Mapping[str, Any]]], parts: bool = False
+    ) -> Iterator[MatchedEvent]:
+        """Match many events at once. The subscriptions of an event are in ascending order."""
+        found = self.matcher.match_many([event for _, event in rows], parts=parts)
+        named = found.parts if parts else [{}] * len(rows)
+        for (index, event), ids, names in zip(rows, found.by_event, named, strict=True):
+            yield MatchedEvent(index, event, sorted(ids), names)  # type: ignore[arg-type]
 
-    def count_event(self, index: int, event: Mapping[str, Any]) -> int:
-        """Count an event for each subscription that it matches; return their number."""
-        found = self.matching_places(event)
-        for place in found:
+    def count(self, matched: MatchedEvent) -> None:
+        """Count an event for each subscription that it matches."""
+        for place in matched.places:
             tally = self.subscriptions[place]
             if not tally.count:
-                tally.first, tally.sample = index, event
+                tally.first, tally.sample = matched.index, matched.event
             tally.count += 1
-        return len(found)
+            for name in matched.parts.get(place, ()):
+                tally.parts.setdefault(name, []).append(matched.index)
 
     def count_batch(self, start: int, batch: Any) -> int:
-        """Like `count_event`, for the rows of a record batch whose first row is event `start`."""
+        """Count the rows of a record batch whose first row is event `start`; return the number of
+        matches."""
         import numpy as np
 
         rows, places = self.matcher.match_pairs(batch)

@@ -1,4 +1,5 @@
-"""`tidings channel`: publish a revised definition of a channel, or add a snapshot to it."""
+"""`tidings channel`: publish a revised definition of a channel, or add a snapshot to it. The
+commands for declarations are in cli/subscriptions."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ channel = typer.Typer(rich_markup_mode=None)
 
 @channel.callback(invoke_without_command=True)
 def about(context: typer.Context) -> None:
-    """Publish a revised definition of a channel, or add many subscriptions to it."""
+    """Create a channel, show or change what it declares, or add many subscriptions to it."""
     if context.invoked_subcommand is None:
         print(context.get_help())
 
@@ -120,7 +121,7 @@ def adopt_snapshot(
 ) -> None:
     """Add all subscriptions of SNAPSHOT to the channel in FOLDER, as one version.
 
-    A running rendezvous point or pipeline of the channel goes on, and has the subscriptions from
+    A running rendezvous point or pipeline of the channel continues, and uses the subscriptions from
     then on. An id that is already subscribed is refused, and nothing changes.
     """
     from tidings.snapshots import Snapshot

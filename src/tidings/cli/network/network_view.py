@@ -44,7 +44,7 @@ class Rates(msgspec.Struct, frozen=True):
     out: float | None = None
 
 
-class Sample(msgspec.Struct, frozen=True):
+class CounterSample(msgspec.Struct, frozen=True):
     """Counters at one point in time."""
 
     uptime: int
@@ -75,25 +75,27 @@ class NetworkView:
         self.trees: list[ShownNode] = []
         self._complete()
         self._places: Mapping[str, str] = {}
-        self._samples: dict[Path, Sample] = {}
+        self._samples: dict[Path, CounterSample] = {}
         self._rates: dict[Path, Rates] = {}
 
     def feed(self, report: m.Report) -> None:
         """Update the view from a report."""
         self.trees = _build_trees(report)
         self._complete()
-        seen: dict[Path, Sample] = {}
+        seen: dict[Path, CounterSample] = {}
         for one in _all(self.trees):
             if one.status is not None:
-                seen[one.path] = Sample(one.status.uptime, _into(one.status), one.status.told_out)
+                seen[one.path] = CounterSample(
+                    one.status.uptime, _into(one.status), one.status.told_out
+                )
                 for link in one.status.links:
-                    sample = Sample(one.status.uptime, link.told_out, link.told_in)
+                    sample = CounterSample(one.status.uptime, link.told_out, link.told_in)
                     seen[*one.path, f"{link.kind} {link.name}"] = sample
                 for tagger in one.status.preprocessors:
-                    sample = Sample(tagger.uptime, tagger.tagged, 0)
+                    sample = CounterSample(tagger.uptime, tagger.tagged, 0)
                     seen[tagger_path(one.path, tagger.address)] = sample
                 for channel in one.status.carried:
-                    sample = Sample(one.status.uptime, channel.told, 0)
+                    sample = CounterSample(one.status.uptime, channel.told, 0)
                     seen[channel_path(one.path, channel.name)] = sample
         for path, new in seen.items():
             old = self._samples.get(path, new)
@@ -112,15 +114,15 @@ class NetworkView:
         return all(one.path in self._rates for one in reported if one.status.age <= SILENT)  # type: ignore[union-attr]
 
     def preprocessors(self) -> list[PreprocessorRow]:
-        return list_preprocessors(self._reported(), self._rate_of)
+        return list_preprocessors(self._list_statuses(), self._rate_of)
 
     def channels(self) -> list[ChannelRow]:
-        return list_channels(self._reported(), self._rate_of)
+        return list_channels(self._list_statuses(), self._rate_of)
 
     def _rate_of(self, path: Path) -> float | None:
         return self.rates(*path).into
 
-    def _reported(self) -> Iterator[tuple[Path, m.NodeStatus]]:
+    def _list_statuses(self) -> Iterator[tuple[Path, m.NodeStatus]]:
         for one in _all(self.trees):
             if one.status is not None:
                 yield one.path, one.status
@@ -209,6 +211,10 @@ class NetworkView:
         undeclared = sum(one.undeclared for one in nodes)
         if undeclared:
             parts.append(count_of(undeclared, "undeclared field"))
+        early = sum(one.early for one in nodes)
+        if early:
+            used = sum(one.early_used for one in nodes)
+            parts.append(f"sent early {format_size(early)}, {used / early:.0%} needed")
         silent = sum(one.age > SILENT for one in nodes)
         text = plain_text("  ".join(parts), "dim")
         return text.append(f"  {silent} silent", "yellow") if silent else text
@@ -316,7 +322,7 @@ def _others(status: m.NodeStatus) -> int:
     return sum(link.kind in ("router", "watcher", "direct") for link in status.links)
 
 
-def _rates_between(old: Sample, new: Sample) -> Rates:
+def _rates_between(old: CounterSample, new: CounterSample) -> Rates:
     if new.uptime < old.uptime or new.into < old.into or new.out < old.out:  # a restart
         return Rates()
     seconds = (new.uptime - old.uptime) / 1000

@@ -53,7 +53,7 @@ def publish_notification(
     ] = False,
     fast: Annotated[
         bool,
-        typer.Option("--fast", help="Send them to those who are there; don't wait for the disk."),
+        typer.Option("--fast", help="Send only to connected subscribers; don't wait for the disk."),
     ] = False,
     timeout: Annotated[
         float | None,

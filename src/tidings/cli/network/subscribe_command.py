@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -22,7 +22,7 @@ from tidings.model import FilterError
 
 if TYPE_CHECKING:
     from tidings.network import Agent
-    from tidings.routing.clients import Interrupted, Lost, Resumed
+    from tidings.routing.clients import Delivery, Interrupted, Lost, Resumed
     from tidings.routing.protocol import Break
 
 TOO_FEW = 1  # exit code: fewer than --most notifications arrived in time
@@ -80,6 +80,15 @@ def subscribe_to(
             "--direct/--no-direct", help="Use a link that bypasses the tree, if one is offered."
         ),
     ] = True,
+    related: Annotated[
+        float | None,
+        typer.Option(
+            "--related",
+            metavar="WEIGHT",
+            show_default=False,
+            help="Also print related notifications, of at least WEIGHT: above 0, at most 1.",
+        ),
+    ] = None,
     dialect: options.Dialect = "sql",
     types: options.Types = None,
     others: options.Others = False,
@@ -105,8 +114,14 @@ def subscribe_to(
     expired, a grant for FILTER is asked for, and stored in FILE. The preprocessor sees a ticket of
     the router; it sees the token only with --show-token, if the router signs no tickets.
 
+    With --related, notifications that do not match but are related are printed too. Each line then
+    begins with `match`, or with the weight, and ends with the reasons. The channel must have
+    relations.
+
     With --json, one object per line: serial, payload, subject, time (when it was published, in
-    seconds since 1970), attributes (null if the publisher kept them to itself), matched.
+    seconds since 1970), attributes (null if the publisher did not send them), matched, and parts
+    if the filter has named parts: the names of those that are true, by filter; with --related also
+    related: null, or weight and reasons.
 
     Exit code: 0; 1 when --timeout ends the command before --most notifications arrived; 2 when the
     filter is refused, or the router does not answer.
@@ -147,7 +162,7 @@ def subscribe_to(
             ) as agent,
             agent.subscribe(
                 "" if grant is not None else interest, dialect, name=durable, order=chosen,
-                fast=fast, drop_after=drop_after, timeout=timeout,
+                fast=fast, drop_after=drop_after, timeout=timeout, related=related,
                 grant=None if grant is None else await find_grant(grant, agent, interest, dialect),
             ) as told,
         ):  # fmt: skip
@@ -158,7 +173,7 @@ def subscribe_to(
             remark(f"subscribed to {interest}")
             sys.stderr.flush()
             deadline = _deadline(timeout)
-            while (one := await told.next(_left(deadline))) is not None:
+            while (one := await told.next(_count_seconds_left(deadline))) is not None:
                 if isinstance(one, Interrupted | Resumed):
                     silent = _note_interruption(one, agent, silent)
                     continue
@@ -172,11 +187,12 @@ def subscribe_to(
                         {
                             "serial": one.serial, "payload": text, "subject": one.subject,
                             "time": one.time, "attributes": one.attributes,
-                            "matched": one.matched,
+                            "matched": one.matched, **_named_parts(one),
+                            **_list_related(one, related),
                         }
                     )  # fmt: skip
                 else:
-                    print(text)
+                    print(text if related is None else _mark(text, one))
                 sys.stdout.flush()
                 count += 1
                 if durable and count == most:
@@ -211,11 +227,39 @@ def _check_filter(text: str, dialect: str, attributes: Attributes | None, force:
         return ""  # the rendezvous point decides, because it may have functions not known here
 
 
+def _named_parts(one: Delivery) -> dict[str, Any]:
+    """The named parts that are true, if the filter has any."""
+    parts = one.parts
+    return {"parts": parts} if parts else {}
+
+
+def _list_related(one: Delivery, asked: float | None) -> dict[str, Any]:
+    """Why a notification is related; empty unless related notifications were requested."""
+    if asked is None:
+        return {}
+    found = one.related
+    if found is None:
+        return {"related": None}
+    reasons = [
+        {"context": r.context, "name": r.name, "kind": r.kind, "weight": round(r.weight, 4)}
+        for r in found.reasons
+    ]
+    return {"related": {"weight": round(found.weight, 4), "reasons": reasons}}
+
+
+def _mark(text: str, one: Delivery) -> str:
+    """A payload, marked as a match or as related, with the reasons."""
+    if one.related is None:
+        return f"match  {text}"
+    why = ", ".join(f"{r.kind} {r.name}".strip() for r in one.related.reasons)
+    return f"{one.related.weight:.2f}   {text}  ({why})"
+
+
 def _deadline(timeout: float | None) -> float | None:
     return None if timeout is None else asyncio.get_running_loop().time() + timeout
 
 
-def _left(deadline: float | None) -> float | None:
+def _count_seconds_left(deadline: float | None) -> float | None:
     return None if deadline is None else max(0.0, deadline - asyncio.get_running_loop().time())
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 import msgspec
@@ -16,6 +16,8 @@ import msgspec
 WIDTH, MAP_HEIGHT, LINE_HEIGHT, MARGIN = 860, 480, 120, 30
 KM_PER_DEGREE = 111.195
 MOST_DAYS = 120  # bars of a time line; then several days share a bar
+MOST_TOLD = 16  # if there are more bars, they have no days and counts
+LETTER = 6.6  # the approximate width of a letter
 COLOURS = ("#c2410c", "#1d4ed8", "#15803d", "#7e22ce", "#a16207", "#0e7490")
 STYLE = (
     "text{font:12px sans-serif;fill:#222}.name{font-size:11px;fill:#555}.head{font-weight:bold}"
@@ -34,16 +36,17 @@ class Dot(msgspec.Struct, frozen=True):
 
 
 class Ring(msgspec.Struct, frozen=True):
-    """A circle around a place, with its radius in kilometres."""
+    """A circle around a place, with its radius in kilometres, and its label."""
 
     lat: float
     lon: float
     km: float
     kind: str
+    name: str = ""
 
 
 class Bar(msgspec.Struct, frozen=True):
-    """How much there is of a kind on a day."""
+    """The count of a kind on a day."""
 
     day: dt.date
     kind: str
@@ -56,10 +59,13 @@ def draw_picture(
     rings: Sequence[Ring],
     bars: Sequence[Bar],
     kinds: Sequence[str],
+    names: Mapping[str, str] | None = None,
 ) -> str:
-    """An SVG picture: a map, a time line below it, and a legend of the kinds in their order."""
+    """An SVG picture: a map, a time line below it, and a legend of the kinds in their order, with
+    other names if given."""
     colours = {kind: COLOURS[at % len(COLOURS)] for at, kind in enumerate(kinds)}
-    parts = [_text(MARGIN, 20, title, "head"), *_legend(colours)]
+    legend = {(names or {}).get(kind, kind): colour for kind, colour in colours.items()}
+    parts = [_text(MARGIN, 20, title, "head"), *_legend(legend)]
     parts += _map(dots, rings, colours)
     parts += _time_line(bars, colours)
     height = MAP_HEIGHT + LINE_HEIGHT + 4 * MARGIN
@@ -70,10 +76,11 @@ def draw_picture(
 
 
 def _legend(colours: dict[str, str]) -> Iterable[str]:
-    for at, (kind, colour) in enumerate(colours.items()):
-        x = MARGIN + 150 * at
-        yield f'<circle cx="{x + 5}" cy="36" r="5" fill="{colour}"/>'
+    x = float(MARGIN)
+    for kind, colour in colours.items():
+        yield f'<circle cx="{x + 5:.1f}" cy="36" r="5" fill="{colour}"/>'
         yield _text(x + 15, 40, kind)
+        x += max(150, 40 + LETTER * len(kind))
 
 
 def _map(dots: Sequence[Dot], rings: Sequence[Ring], colours: dict[str, str]) -> Iterable[str]:
@@ -99,7 +106,9 @@ def _map(dots: Sequence[Dot], rings: Sequence[Ring], colours: dict[str, str]) ->
         radius = ring.km / KM_PER_DEGREE * scale
         yield (f'<circle class="ring" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" '
                f'stroke="{colours[ring.kind]}"/>')  # fmt: skip
-    for dot in sorted(dots, key=lambda one: one.kind is not None):
+        if ring.name:
+            yield _text(x - LETTER / 2 * len(ring.name), y - radius - 6, ring.name, "name")
+    for dot in sorted(dots, key=lambda one: (one.kind is not None, -one.size)):
         x, y = place(dot.lat, dot.lon)
         paint = 'class="known"' if dot.kind is None else (
             f'fill="{colours[dot.kind]}" fill-opacity="0.75"')  # fmt: skip
@@ -125,14 +134,26 @@ def _time_line(bars: Sequence[Bar], colours: dict[str, str]) -> Iterable[str]:
     totals = [sum(counts.get((at, kind), 0) for kind in colours) for at in range(columns)]
     unit = (LINE_HEIGHT - 25) / max(1, *totals)
     step = wide / columns
+    few = columns <= MOST_TOLD
     for at in range(columns):
         y = float(bottom)
+        if few and each == 1:
+            day = first + dt.timedelta(at)
+            told = day.isoformat() if step > LETTER * 10 else f"{day.day} {day:%b}"
+            yield _text(
+                left + (at + 0.5) * step - LETTER / 2 * len(told), bottom + 16, told
+            )  # fmt: skip
         for kind, colour in colours.items():
             height = counts.get((at, kind), 0) * unit
             y -= height
             if height:
                 yield (f'<rect x="{left + at * step + 1:.1f}" y="{y:.1f}" fill="{colour}" '
                        f'width="{max(1.0, step - 2):.1f}" height="{height:.1f}"/>')  # fmt: skip
+        if few and totals[at]:
+            count = f"{totals[at]:,}"
+            yield _text(left + (at + 0.5) * step - LETTER / 2 * len(count), y - 4, count)
+    if few and each == 1:
+        return
     yield _text(left, bottom + 16, first.isoformat())
     yield _text(left + wide - 70, bottom + 16, last.isoformat())
     yield _text(

@@ -28,11 +28,26 @@ from tidings.cli.common.screen import (
     track,
 )
 from tidings.cli.common.subscription_files import parse_all, read_subscriptions
+from tidings.cli.network.connecting import (
+    Authorities,
+    Name,
+    Token,
+    TokenFile,
+    choose_token,
+    run_async,
+)
+from tidings.cli.relations.learnt_view import (
+    LearntCopy,
+    Topic,
+    count_clusters,
+    draw_clusters,
+    rank_topics,
+)
 
 NOBODY = "all"  # the hop of filters without a subscriber
 
 
-class Traffic(msgspec.Struct):
+class EventTally(msgspec.Struct):
     """What happened to all events."""
 
     events: int = 0
@@ -45,23 +60,20 @@ class Traffic(msgspec.Struct):
     both: int = 0
 
 
-class Topic(msgspec.Struct, frozen=True):
-    """An element of the store: what a message with this value alone would be worth."""
-
-    context: str
-    value: str
-    hop: str
-    merit: float
-    uses: int
-
-
 def show_relations(
+    address: Annotated[
+        str | None,
+        typer.Argument(metavar="[ADDRESS]", help="A running node, as tidings://host:7400."),
+    ] = None,
     filters: Annotated[
-        str, typer.Option("--filters", metavar="FILE", help="The filters (- is stdin).")
-    ],
+        str | None, typer.Option("--filters", metavar="FILE", help="The filters (- is stdin).")
+    ] = None,
     events: Annotated[
-        str, typer.Option("--events", metavar="FILE", help="The events (- is stdin).")
-    ],
+        str | None, typer.Option("--events", metavar="FILE", help="The events (- is stdin).")
+    ] = None,
+    channel: Annotated[
+        str | None, typer.Option("--channel", metavar="NAME", help="The channel, with ADDRESS.")
+    ] = None,
     place: Annotated[
         str | None, typer.Option("--place", metavar="NAME", help="The attribute with a place.")
     ] = None,
@@ -100,20 +112,37 @@ def show_relations(
         typer.Option("--svg", metavar="FILE", help="Draw clusters on a map and a time line."),
     ] = None,
     dialect: options.Dialect = "sql",
+    token: Token = "",
+    token_file: TokenFile = None,
+    name: Name = None,
+    authorities: Authorities = None,
     every: options.All = False,
     json: options.Json = False,
 ) -> None:
-    """Show what the relation repository learns from events.
+    """Show what the relation repository learns from events, or what a running node has learnt.
 
-    Each event is routed as a router would do it: to hops of enough merit at once, then to all
-    subscribers whose filters match; with --related also to those whose filters are related. The
-    subscriber of a filter is its hop. Afterwards the values with the highest merit are listed.
+    With ADDRESS, a router or rendezvous point is asked what it has learnt from notifications of a
+    channel with relations.
+
+    Without ADDRESS, --filters and --events are needed. Each event is routed as a router would do
+    it: to hops of enough merit at once, then to all subscribers whose filters match; with --related
+    also to those whose filters are related. The subscriber of a filter is its hop.
+
+    In both cases the values with the highest merit are listed.
 
     Say which attributes have a place, a time, tags or a person: at least one of them. Places,
     holidays and tags are those of the examples that come with tidings, or of files in --folder.
 
     With --json, one object: traffic, nodes, clusters, topics.
     """
+    if address is not None:
+        if filters is not None or events is not None:
+            raise BadInput("found ADDRESS with --filters or --events, expected one or the other")
+        answer = _inspect(address, channel, choose_token(token, token_file), name, authorities)
+        _show_node(answer, svg, None if every else MOST_ROWS, json)
+        return
+    if filters is None or events is None:
+        raise BadInput("found no ADDRESS, expected one, or both --filters and --events")
     if filters == events == STDIN:
         raise BadInput("--filters and --events are both stdin, expected a file for one of them")
     load_pyarrow()
@@ -131,6 +160,7 @@ def show_relations(
         repository.subscribe(str(one.id), filter_, one.subscriber or NOBODY, wants)
     traffic = route_all(repository, track(read_events(events, None, declared, []), "routing"))
     repository.store.elements.tidy()
+    repository.plans.count_uses()
     topics = rank_topics(repository)
     if svg is not None:
         write_picture(draw_clusters(repository), svg)
@@ -144,9 +174,54 @@ def show_relations(
         say(f"{count_of(plain, 'filter')} without a test that names values: exact matches only")
 
 
-def route_all(repository: Any, events: Iterable[Any]) -> Traffic:
+def _inspect(
+    address: str, channel: str | None, token: str, name: str | None, authorities: str | None
+) -> Any:
+    from tidings.network import inspect
+
+    if channel is not None:
+        address = f"{address.rstrip('/')}/{channel}"
+    return run_async(inspect(address, name=name, token=token, authorities=authorities))
+
+
+def _show_node(answer: Any, svg: str | None, most: int | None, json: bool) -> None:
+    """Show what a running node has learnt."""
+    learnt = LearntCopy(answer.nodes)
+    topics = rank_topics(learnt)
+    if svg is not None:
+        write_picture(draw_clusters(learnt), svg)
+    sizes = count_clusters(learnt)
+    if json:
+        emit({"node": answer.name, "channel": answer.channel, "nodes": answer.total,
+              "shown": len(answer.nodes), "pending": answer.pending, "left_out": answer.left_out,
+              "early_bytes": answer.early, "early_used": answer.early_used, "clusters": sizes,
+              "topics": topics})  # fmt: skip
+        return
+    _show_topics(topics, most)
+    shown = "" if len(answer.nodes) == answer.total else f", {len(answer.nodes):,} of them shown"
+    say(f"{answer.name}: {count_of(answer.total, 'node')}{shown}; clusters: {_sizes(sizes)}")
+    say(f"{answer.pending:,} to be learnt; {count_of(answer.left_out, 'frame')} left out, because "
+        "there were too many")  # fmt: skip
+    share = f" ({answer.early_used / answer.early:.0%})" if answer.early else ""
+    say(f"sent early: {answer.early:,} bytes, of which {answer.early_used:,} were needed{share}")
+
+
+def _sizes(sizes: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} of {name}" for name, count in sizes.items() if count) or "none"
+
+
+def _show_topics(topics: list[Topic], most: int | None) -> None:
+    rows = [[one.context, one.value, one.hop, f"{one.merit:.2f}", f"{one.uses:,}"]
+            for one in islice(topics, most)]  # fmt: skip
+    if rows:
+        show(plain_text("Values with the highest merit", "bold"),
+             table(["context", "value", "best hop", "merit#", "uses#"], rows), "")  # fmt: skip
+        show_rest(len(topics) - len(rows), "more value")
+
+
+def route_all(repository: Any, events: Iterable[Any]) -> EventTally:
     """Route events, one second apart, and learn from each."""
-    traffic = Traffic()
+    traffic = EventTally()
     for now, event in enumerate(events):
         proposal = repository.propose(event, now)
         later = repository.complete(proposal, now)
@@ -163,52 +238,6 @@ def route_all(repository: Any, events: Iterable[Any]) -> Traffic:
     return traffic
 
 
-def rank_topics(repository: Any) -> list[Topic]:
-    """The values of the store, those with the highest merit first."""
-    repository.plans.count_uses()
-    found = []
-    for term in repository.store.elements:
-        scores = repository.postings.score([term])
-        hop = max(scores, key=scores.__getitem__)
-        uses = sum(node.uses for node in repository.store.nodes_at(term).values())
-        found.append(
-            Topic(term.context, _title(repository, term.value), str(hop), scores[hop], uses)
-        )
-    return sorted(found, key=lambda one: (-one.merit, -one.uses, one.context, one.value))
-
-
-def count_clusters(repository: Any) -> dict[str, int]:
-    from tidings.relations.semantic import CONTEXTS
-
-    return {one: sum(1 for _ in repository.store.elements.clusters(one)) for one in CONTEXTS}
-
-
-def draw_clusters(repository: Any) -> str:
-    """Clusters of places on a map, and of times on a line, in the colour of their hop."""
-    from tidings.cli.relations.relation_picture import Bar, Dot, Ring, draw_picture
-    from tidings.relations import Place, Span
-    from tidings.relations.semantic import day_of
-
-    store = repository.store
-    dots: list[Dot] = []
-    rings: list[Ring] = []
-    bars: list[Bar] = []
-    for centre, members in store.elements.clusters("place"):
-        hop = str(store.majority_hop("place", members) or "no majority")
-        dots += [
-            Dot(one.lat, one.lon, hop, 4.0, one.name)
-            for one in members
-            if isinstance(one, Place) and one.lat is not None and one.lon is not None
-        ]
-        if isinstance(centre, Place) and centre.lat is not None and centre.lon is not None:
-            rings.append(Ring(centre.lat, centre.lon, store.settings.radius_km, hop))
-    for _, members in store.elements.clusters("time"):
-        hop = str(store.majority_hop("time", members) or "no majority")
-        bars += [Bar(day_of(int(one.middle)), hop, 1) for one in members if isinstance(one, Span)]
-    kinds = sorted({*(str(dot.kind) for dot in dots), *(bar.kind for bar in bars)})
-    return draw_picture("Clusters, by the hop of the majority", dots, rings, bars, kinds)
-
-
 def write_picture(picture: str, path: str) -> None:
     try:
         Path(path).write_text(picture, "utf-8")
@@ -217,31 +246,16 @@ def write_picture(picture: str, path: str) -> None:
 
 
 def _names_values(repository: Any, filter_: Any) -> bool:
-    """Whether what is related to a filter can be found."""
+    """Whether messages can be related to a filter."""
     return bool(repository.related.can_weigh(filter_))
 
 
-def _title(repository: Any, value: Any) -> str:
-    from tidings.relations import Place, Recurring, Span
-
-    if isinstance(value, (Span, Recurring)):
-        return str(repository.semantic.calendar.title(value))
-    if isinstance(value, Place):
-        return value.name or f"{value.lat}, {value.lon}"
-    return str(value)
-
-
-def _show(repository: Any, traffic: Traffic, topics: list[Topic], most: int | None) -> None:
-    rows = [[one.context, one.value, one.hop, f"{one.merit:.2f}", f"{one.uses:,}"]
-            for one in islice(topics, most)]  # fmt: skip
-    if rows:
-        show(plain_text("Values with the highest merit", "bold"),
-             table(["context", "value", "best hop", "merit#", "uses#"], rows), "")  # fmt: skip
-        show_rest(len(topics) - len(rows), "more value")
-    clusters = ", ".join(f"{count:,} of {name}" for name, count in
-                         count_clusters(repository).items() if count)  # fmt: skip
+def _show(repository: Any, traffic: EventTally, topics: list[Topic], most: int | None) -> None:
+    _show_topics(topics, most)
     say(f"{count_of(traffic.events, 'event')}: {traffic.exact:,} exact matches, "
         f"{traffic.related:,} related")  # fmt: skip
-    say(f"{count_of(len(repository.store), 'node')}; clusters: {clusters or 'none'}")
+    say(
+        f"{count_of(len(repository.store), 'node')}; clusters: {_sizes(count_clusters(repository))}"
+    )
     say(f"served at once: {traffic.both:,} of {traffic.needed:,} that were needed, and "
         f"{traffic.served - traffic.both:,} that were not")  # fmt: skip

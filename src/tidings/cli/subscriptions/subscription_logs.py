@@ -29,8 +29,11 @@ class LogPlace(msgspec.Struct, frozen=True):
 
     path: Path
     attributes: Attributes | None
+    """The attributes that the channel declares; if it declares none yet, the given ones."""
     columns: dict[str, str | None] | None = None
     """The columns of the source, with their families; None if the source does not define them."""
+    given: Attributes | None = None
+    """The attributes that are declared with the first change, if the channel declares none yet."""
 
     def check(self, filter_: Filter, where: str) -> None:
         """Refuse a filter that tests a column that the source lacks, or that does not fit the type
@@ -58,7 +61,7 @@ class LogPlace(msgspec.Struct, frozen=True):
         """Open the log; create it if it does not exist."""
         from tidings.store import ChangeLog  # it loads NumPy, which other commands do not need
 
-        return ChangeLog(self.path, self.attributes)
+        return ChangeLog(self.path, self.given)
 
 
 def open_log(where: str) -> ChangeLog:
@@ -76,7 +79,10 @@ def find_log(
     declared = read_types(types, others).attributes
     if path.is_file():
         if types is not None:
-            raise BadInput(f"{where}: a pipeline file declares its own columns; leave out --types")
+            raise BadInput(
+                f"{where}: the channel of a pipeline file declares the attributes; leave out "
+                "--types"
+            )
         from tidings.spark.pipeline import known_columns, load_settings
 
         settings = load_settings(path)
@@ -88,7 +94,7 @@ def find_log(
                 f"channel {place}; use `tidings subscribe` instead"
             )
         if place is not None:  # its rendezvous point checks filters
-            path, declared, columns = place, _compiled_attributes(place), None
+            path, declared, columns = place, None, None
         elif settings.subscriptions.log is None:
             raise BadInput(
                 f"{where}: the pipeline uses a snapshot, which can't be changed; expected a log"
@@ -97,8 +103,6 @@ def find_log(
             path, declared = settings.at(settings.subscriptions.log), settings.attributes
     elif path.suffix == ".toml" and not path.exists():
         raise BadInput(f"{where}: there is no such file")
-    elif types is None:
-        declared = _compiled_attributes(path)
     from tidings.store import LOCK
 
     if not (path / LOCK).exists():
@@ -108,17 +112,26 @@ def find_log(
             )
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise BadInput(f"{path}: found other files, expected a log or an empty folder")
-    return LogPlace(path, declared, columns)
+    elif make:  # otherwise the filters are not parsed
+        return _declared_place(path, declared, columns)
+    return LogPlace(path, declared, columns, declared)
 
 
-def _compiled_attributes(path: Path) -> Attributes | None:
-    """The attributes with which a pipeline compiled the log; writers must use the same
-    attributes."""
-    if not (path / "snapshots").is_dir():
-        return None
-    from tidings.spark.loading import home_of, latest_attributes
+def _declared_place(
+    path: Path, given: Attributes | None, columns: dict[str, str | None] | None
+) -> LogPlace:
+    """The place of an existing log. If an older release wrote the log, its attributes are those
+    with which a pipeline last compiled it."""
+    from tidings.store import ChangeLog
 
-    return latest_attributes(home_of(path))
+    log = ChangeLog(path, given)
+    found = log.attributes
+    told = log.told
+    if found is None and not told.had_root and (path / "snapshots").is_dir():
+        from tidings.spark.loading import home_of, latest_attributes
+
+        found = given = latest_attributes(home_of(path))
+    return LogPlace(path, found, columns if told.declaration.types is None else None, given)
 
 
 def convert_id(log: ChangeLog, who: str) -> Id:

@@ -34,7 +34,7 @@ from tidings.model import FilterError, Id, need_id
 
 if TYPE_CHECKING:
     from tidings.spark.loading import Aside
-    from tidings.store import Adoption, Change, ChangeLog
+    from tidings.store import Adoption, Change, ChangeLog, Declared
 
 SQL = "sql"
 
@@ -101,7 +101,7 @@ def add_subscription(
     version = log.put(id_, text, dialect, owner=owner)
     if json:
         note = {"note": parsed.note} if parsed.note else {}
-        emit({"version": version, "id": id_, "filter": text, **_named(dialect), **note})
+        emit({"version": version, "id": id_, "filter": text, **_describe_origin(dialect), **note})
     else:
         say(f"version {version}: {id_} is subscribed to {text}")
 
@@ -189,7 +189,7 @@ def list_subscriptions(
         reasons = {one.id: one.reason for one in aside}
         for id_, (text, node) in found.items():
             said = {"refused": reasons[id_]} if id_ in reasons else {}
-            more = _named(state.dialect(id_), state.owners.get(id_, ""))
+            more = _describe_origin(state.dialect(id_), state.owners.get(id_, ""))
             emit({"id": id_, "node": node, "filter": text, **more, **said})
         return
     rows = [
@@ -224,11 +224,12 @@ def show_log(
 ) -> None:
     """Show the latest changes, or those after a version, in order.
 
-    A snapshot that was adopted as a whole is one row.
+    A snapshot that was adopted as a whole is one row, and so is another declaration.
 
     With --json, one line per change: version, id, node, filter (null: the subscription ended),
     owner if there is one, and dialect if it is not SQL. For an adopted snapshot: version, adopted
-    (the number of subscriptions), nodes (the first and the last), and owner if there is one.
+    (the number of subscriptions), nodes (the first and the last), and owner if there is one. For a
+    declaration: version, attributes (names with types, null: nothing is declared), and extra.
     """
     log = open_log(where)
     latest = log.version
@@ -276,20 +277,27 @@ def repair_log(where: Where, json: options.Json = False) -> None:
     )
 
 
-def _fields(one: Change | Adoption) -> dict[str, object]:
-    from tidings.store import Adoption
+def _fields(one: Change | Adoption | Declared) -> dict[str, object]:
+    from tidings.store import Adoption, Declared
 
+    if isinstance(one, Declared):
+        found = one.declaration
+        return {"version": one.version, "attributes": found.types, "extra": found.told_extra}
     if isinstance(one, Adoption):
         nodes = one.first, one.version
-        more = _named(SQL, one.owner)
+        more = _describe_origin(SQL, one.owner)
         return {"version": one.version, "adopted": one.subscriptions, "nodes": nodes, **more}
-    more = _named(one.dialect, one.owner)
+    more = _describe_origin(one.dialect, one.owner)
     return {"version": one.version, "id": one.id, "node": one.node, "filter": one.filter, **more}
 
 
-def _row(one: Change | Adoption) -> tuple[object, ...]:
-    from tidings.store import Adoption
+def _row(one: Change | Adoption | Declared) -> tuple[object, ...]:
+    from tidings.store import Adoption, Declared
 
+    if isinstance(one, Declared):
+        types = one.declaration.types
+        told = "nothing" if types is None else count_of(len(types), "attribute")
+        return one.version, "", "", plain_text(f"declared {told}", "dim"), "", ""
     if isinstance(one, Adoption):
         many = count_of(one.subscriptions, "subscription")
         nodes = f"node {one.first}" if one.first == one.version else (
@@ -300,7 +308,7 @@ def _row(one: Change | Adoption) -> tuple[object, ...]:
     return one.version, one.id, one.node, one.filter, one.owner, one.dialect
 
 
-def _named(dialect: str, owner: str = "") -> dict[str, str]:
+def _describe_origin(dialect: str, owner: str = "") -> dict[str, str]:
     """Owner and dialect for `--json`: without an owner if nobody is named, and without the dialect
     if it is SQL."""
     said = {"owner": owner} if owner else {}

@@ -19,7 +19,7 @@ rules.py; docs/filters.md has the same rules with the same numbers. To let an in
 extend rewrites.py, condition_sets.py or implied.py.
 """
 
-from tidings.filters.canonical.boxes import Box, Effort
+from tidings.filters.canonical.boxes import Box, WorkBudget
 from tidings.filters.canonical.cover_index import AccessIndex, HullIndex
 from tidings.filters.canonical.covering import AMONG_OTHERS, MOST_BOXED, covers, covers_among
 from tidings.filters.canonical.form import NEVER, Form, null_paths, reads, tree_of
@@ -44,11 +44,11 @@ __all__ = [
     "All",
     "Any",
     "Box",
-    "Effort",
     "Form",
     "HullIndex",
     "Node",
     "Test",
+    "WorkBudget",
     "covers",
     "covers_among",
     "express_test",

@@ -62,10 +62,10 @@ def expand(node: Node, most: int) -> Union | None:
     The result does not depend on the order of the operands: the smallest factors are multiplied
     first, and factors of equal size in the order of their boxes.
     """
-    return _expand(node, most, Effort(EFFORT))
+    return _expand(node, most, WorkBudget(EFFORT))
 
 
-class Effort:
+class WorkBudget:
     """A budget of work: a search that could take forever gives up when the budget is spent."""
 
     def __init__(self, left: int) -> None:
@@ -76,7 +76,7 @@ class Effort:
         return self.left >= 0
 
 
-def _expand(node: Node, most: int, effort: Effort) -> Union | None:
+def _expand(node: Node, most: int, effort: WorkBudget) -> Union | None:
     if isinstance(node, Test):
         return [{node.term: node.values}]
     if isinstance(node, Any):
@@ -90,7 +90,7 @@ def _expand(node: Node, most: int, effort: Effort) -> Union | None:
     return _expand_all(node, most, effort)
 
 
-def _expand_all(node: All, most: int, effort: Effort) -> Union | None:
+def _expand_all(node: All, most: int, effort: WorkBudget) -> Union | None:
     union: Union = [{item.term: item.values for item in node.items if isinstance(item, Test)}]
     factors: list[Union] = []
     for item in node.items:
@@ -315,7 +315,7 @@ def _reaches(values: ValueSet, cut: Cut) -> bool:
     return len(values.cuts) % 2 == 1 or values.cuts[-1] > cut
 
 
-def subtract(box: Box, union: Sequence[Box], effort: Effort) -> Union | None:
+def subtract(box: Box, union: Sequence[Box], effort: WorkBudget) -> Union | None:
     """The part of a box outside a union, as disjoint boxes; None if the effort is spent."""
     left: Union = [box]
     for hole in union:

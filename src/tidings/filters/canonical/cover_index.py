@@ -25,7 +25,7 @@ from tidings.filters.canonical.unions import MOST_POINTS, UnionIndex, count_of, 
 from tidings.filters.language.evaluation import term_value
 from tidings.filters.language.expression import Attribute, Expression, attributes_of
 from tidings.filters.language.sql_writer import name_text
-from tidings.filters.values.sets import ABSENT_KEY, OTHER, Key, ValueSet, key
+from tidings.filters.values.sets import ABSENT_KEY, NULL_KEY, OTHER, Key, ValueSet, key
 from tidings.model import Event
 
 Item = TypeVar("Item")
@@ -43,6 +43,7 @@ class AccessIndex(Generic[Item]):
         self._computed: dict[str, None] = {}  # terms that are not attributes
         # by term, the items that may match a notification without the term's attribute
         self._absent: dict[str, dict[Item, None]] = {}
+        self._nullable: set[str] = set()  # terms of items that may match a null; only grows
         self._free: dict[Item, None] = {}  # items with a free hull
 
     def add(self, item: Item, form: Form) -> str | None:
@@ -57,6 +58,8 @@ class AccessIndex(Generic[Item]):
             self.places.setdefault(place, {})[item] = None
         if ABSENT_KEY in form.hull[term]:
             self._absent.setdefault(term, {})[item] = None
+        if NULL_KEY in form.hull[term]:
+            self._nullable.add(term)
         self._uses[term] = self._uses.get(term, 0) + 1
         if self._uses[term] > 1:
             return None
@@ -89,6 +92,19 @@ class AccessIndex(Generic[Item]):
             del self._computed[term]
         del self._uses[term], self.terms[term]
         return term
+
+    @property
+    def is_loose(self) -> bool:
+        """May items match a notification with any values?"""
+        return bool(self._free or self._computed)
+
+    def allows_absent(self, term: str) -> bool:
+        """May an item under a term match a notification in which the term is absent or null?"""
+        return term in self._absent or term in self._nullable
+
+    def may_take(self, term: str, place: Key) -> bool:
+        """May an item under a term match this value of the term, which is not null?"""
+        return (term,) in self.places or (term, place) in self.places
 
     def may_hold(self, event: Event, values: dict[str, Key]) -> Iterator[Item]:
         """Items that may match this notification; the values of terms that are computed are added
@@ -238,6 +254,8 @@ def _access_of(form: Form) -> tuple[str | None, list[Place]]:
         places: list[Place] = [(term,)] if points is None else [(term, p) for p in points]
         if best is None or (rank, len(places)) < (best[0], len(best[2])):
             best = (rank, term, places)
+            if rank == 0 and len(places) == 1:  # nothing is better
+                break
     return (best[1], best[2]) if best is not None else (None, [])
 
 

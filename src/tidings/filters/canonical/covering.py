@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidings.filters.canonical import boxes as algebra
-from tidings.filters.canonical.boxes import Box, Effort
+from tidings.filters.canonical.boxes import Box, WorkBudget
 from tidings.filters.canonical.form import Form, tree_of
 from tidings.filters.canonical.point_images import image
 from tidings.filters.canonical.set_tree import All, Any, Node, Test
@@ -34,7 +34,7 @@ MOST_BOXED = 20_000  # for many questions: the most pairs of boxes to compare
 HEAVY = 512  # for many questions: only the hull and boxes of a heavier form are compared
 
 
-def covers(outer: Form, inner: Form, budget: Effort | None = None) -> bool:
+def covers(outer: Form, inner: Form, budget: WorkBudget | None = None) -> bool:
     """Whether `outer` covers `inner`. Many questions can share a `budget`; once it is spent, the
     answer is no."""
     if outer.always or inner.never:
@@ -42,13 +42,13 @@ def covers(outer: Form, inner: Form, budget: Effort | None = None) -> bool:
     if outer.never or inner.always:
         return False
     if budget is None:
-        return hull_allows(outer, inner) and _look_into(outer, inner, Effort(EFFORT))
+        return hull_allows(outer, inner) and _look_into(outer, inner, WorkBudget(EFFORT))
     if not budget.spend(1 + len(outer.hull) // 16) or not hull_allows(outer, inner):
         return False
     if outer.weight > HEAVY or inner.weight > HEAVY:
         boxes = outer.boxes
         return boxes is not None and len(boxes) == 1 and algebra.contains(boxes[0], inner.hull)
-    effort = Effort(min(EFFORT, AMONG_OTHERS, budget.left))
+    effort = WorkBudget(min(EFFORT, AMONG_OTHERS, budget.left))
     before = effort.left
     answer = _look_into(outer, inner, effort)
     budget.spend(8 * (before - effort.left))  # such a step may merge sets, so it counts eightfold
@@ -56,14 +56,14 @@ def covers(outer: Form, inner: Form, budget: Effort | None = None) -> bool:
 
 
 def covers_among(
-    outer: Form, inner: Form, effort: Effort | None = None, *, walk: bool = True
+    outer: Form, inner: Form, effort: WorkBudget | None = None, *, walk: bool = True
 ) -> bool:
     """Whether `outer` covers `inner`, with the limits for many questions about compiled filters.
 
     The answer depends only on these two forms, not on the order of questions or on how the other
     filters are partitioned. So a graph that is compiled in one step equals one that grew filter by
     filter. A covering that follows from the boxes alone is always found, here as well as by the
-    kernels (matching/covering/by_boxes.py, matching/covering/neighbours.py). `effort`, if given,
+    kernels (by_boxes.py and compiled_neighbours.py in matching/covering). `effort`, if given,
     has AMONG_OTHERS steps, and shows afterwards how many were needed. Without `walk`, which is only
     for measurements, filters are not walked down.
     """
@@ -79,10 +79,10 @@ def covers_among(
             return True
     if outer.weight > HEAVY or inner.weight > HEAVY:
         return False
-    return _look_into(outer, inner, effort or Effort(AMONG_OTHERS), walk)
+    return _look_into(outer, inner, effort or WorkBudget(AMONG_OTHERS), walk)
 
 
-def _look_into(outer: Form, inner: Form, effort: Effort, walk: bool = True) -> bool:
+def _look_into(outer: Form, inner: Form, effort: WorkBudget, walk: bool = True) -> bool:
     if inner.boxes is not None:
         covered = all(_covers_box(box, outer, effort) for box in inner.boxes)
         return covered or (walk and outer.boxes is None and _is_refuted(inner, outer, effort))
@@ -111,7 +111,7 @@ def hull_allows(outer: Form, inner: Form) -> bool:
     return True
 
 
-def box_in_box(outer: Box, inner: Box, terms: Mapping[str, Expression], effort: Effort) -> bool:
+def box_in_box(outer: Box, inner: Box, terms: Mapping[str, Expression], effort: WorkBudget) -> bool:
     """Whether a box lies in another; terms that the points of a box decide are computed."""
     for term, values in outer.items():
         have = inner.get(term)
@@ -127,7 +127,7 @@ def box_in_box(outer: Box, inner: Box, terms: Mapping[str, Expression], effort: 
     return True
 
 
-def _covers_box(box: Box, outer: Form, effort: Effort) -> bool:
+def _covers_box(box: Box, outer: Form, effort: WorkBudget) -> bool:
     if outer.tree is not None:
         return _box_in_tree(box, outer.tree, outer.terms, effort)
     assert outer.boxes is not None
@@ -145,7 +145,7 @@ def _covers_box(box: Box, outer: Form, effort: Effort) -> bool:
     return len(near) > 1 and algebra.subtract(known, near, effort) == []
 
 
-def _box_in_tree(box: Box, node: Node, terms: Mapping[str, Expression], effort: Effort) -> bool:
+def _box_in_tree(box: Box, node: Node, terms: Mapping[str, Expression], effort: WorkBudget) -> bool:
     if isinstance(node, Test):
         return effort.spend(1) and box_in_box({node.term: node.values}, box, terms, effort)
     if isinstance(node, All):
@@ -153,7 +153,7 @@ def _box_in_tree(box: Box, node: Node, terms: Mapping[str, Expression], effort: 
     return any(_box_in_tree(box, item, terms, effort) for item in node.items)
 
 
-def _covers_tree(node: Node, outer: Form, seen: dict[int, bool], effort: Effort) -> bool:
+def _covers_tree(node: Node, outer: Form, seen: dict[int, bool], effort: WorkBudget) -> bool:
     """Whether the outer form covers a tree: all of the tree's parts, or its hull."""
     if id(node) in seen:
         return seen[id(node)]
@@ -170,7 +170,7 @@ def _covers_tree(node: Node, outer: Form, seen: dict[int, bool], effort: Effort)
     return answer
 
 
-def _covers_parts(node: Node, outer: Form, seen: dict[int, bool], effort: Effort) -> bool:
+def _covers_parts(node: Node, outer: Form, seen: dict[int, bool], effort: WorkBudget) -> bool:
     if effort.left < 0:
         return False
     if isinstance(node, Any):
@@ -184,13 +184,13 @@ def _covers_parts(node: Node, outer: Form, seen: dict[int, bool], effort: Effort
 # -- decisions ---------------------------------------------------------------------------------
 
 
-def _is_refuted(inner: Form, outer: Form, effort: Effort) -> bool:
+def _is_refuted(inner: Form, outer: Form, effort: WorkBudget) -> bool:
     """Whether no values of the terms satisfy `inner` and not `outer`: both are walked down at once,
     like two diagrams, with the set of values that is still possible for each term."""
     return _is_impossible([(tree_of(inner), True), (tree_of(outer), False)], {}, effort)
 
 
-def _is_impossible(wanted: list[Wanted], known: Box, effort: Effort) -> bool:
+def _is_impossible(wanted: list[Wanted], known: Box, effort: WorkBudget) -> bool:
     """Whether no values lead to all these outcomes. `known` has the values that are possible."""
     known, left = dict(known), list(wanted)
     has_changed = True
@@ -209,7 +209,7 @@ def _is_impossible(wanted: list[Wanted], known: Box, effort: Effort) -> bool:
                 known[node.term] = now
             elif isinstance(node, All) is outcome:
                 stack += [(item, outcome) for item in node.items]
-            else:  # one of the items has the outcome
+            else:  # at least one of the items has this outcome
                 found = [(item, _decide(item, known, effort)) for item in node.items]
                 items = tuple(item for item, decided in found if decided is not (not outcome))
                 if not items:
@@ -221,14 +221,14 @@ def _is_impossible(wanted: list[Wanted], known: Box, effort: Effort) -> bool:
                     )
     if not left:
         return False
-    # what is not to hold comes first: it is a clause of A, whose tests then all fail
+    # nodes that must be false come first: such a node is a clause of A, and all its tests fail
     left.sort(key=lambda one: (one[1], len(one[0].items) if not isinstance(one[0], Test) else 0))
     (node, outcome), *others = left
     assert not isinstance(node, Test)
     return all(_is_impossible([*others, (item, outcome)], known, effort) for item in node.items)
 
 
-def _decide(node: Node, known: Box, effort: Effort) -> bool | None:
+def _decide(node: Node, known: Box, effort: WorkBudget) -> bool | None:
     """The outcome of a tree if it follows from the possible values; otherwise None."""
     effort.spend(1)
     if isinstance(node, Test):
@@ -246,7 +246,7 @@ def _decide(node: Node, known: Box, effort: Effort) -> bool | None:
 # -- terms computed from points ----------------------------------------------------------------
 
 
-def _add_images(box: Box, terms: Mapping[str, Expression], effort: Effort) -> Box | None:
+def _add_images(box: Box, terms: Mapping[str, Expression], effort: WorkBudget) -> Box | None:
     """Add a test on every term that the points of the box decide; return None if one of these tests
     becomes empty."""
     out = box

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, product
 from typing import Any
 
-from tidings.filters.canonical.boxes import Box, Effort
+from tidings.filters.canonical.boxes import Box, WorkBudget
 from tidings.filters.language.evaluation import evaluate
 from tidings.filters.language.expression import Attribute, Expression, attributes_of
 from tidings.filters.language.foreign import null_paths
@@ -26,12 +26,14 @@ MOST_POINTS = 64  # the most combinations of points at which a term is computed
 MOST_WORK = 1 << 15  # the most work for one term: 0.2 ms for a pattern
 LEAST_WORK = 512  # the work of finding out that there is nothing to compute
 MOST_OF_UNION = 1 << 22  # the most work for all terms in all boxes of a filter
-WORK_OF_STEP = 256  # the work that counts as one step of an Effort
+WORK_OF_STEP = 256  # the work that counts as one step of a WorkBudget
 Path = tuple[str, ...]
 Choices = tuple[list[Path], list[list[Any]], int]  # attributes, their values, and the work
 
 
-def image(text: str, term: Expression, box: Box, effort: Effort | None = None) -> ValueSet | None:
+def image(
+    text: str, term: Expression, box: Box, effort: WorkBudget | None = None
+) -> ValueSet | None:
     """The values that a computed term can take in a box; None if the box does not determine them,
     or if computing them is too much work. `text` is the text of the term."""
     chosen = _choose_points(text, term, box)

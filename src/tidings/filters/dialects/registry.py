@@ -45,6 +45,7 @@ def _in_folder(
     write: Callable[[Expression], str] | None = None,
     has_words: bool = False,
     is_rekeyed: bool = False,
+    has_names: bool = False,
 ) -> Dialect:
     """The dialect in a folder; the dialect has the name of the folder. `function` is the name of
     the SQL function that embeds the dialect, and a description of its argument."""
@@ -64,8 +65,9 @@ def _in_folder(
         lambda *given: _words(folder).restore(*given),
     )
     return Dialect(
-        folder, parse, takes_json, sql_function, write, words if has_words else None, is_rekeyed
-    )
+        folder, parse, takes_json, sql_function, write, words if has_words else None, is_rekeyed,
+        has_names,
+    )  # fmt: skip
 
 
 def _words(folder: str) -> OwnWords:
@@ -73,9 +75,9 @@ def _words(folder: str) -> OwnWords:
     return found
 
 
-register(_in_folder("sql", write=text_of))
+register(_in_folder("sql", write=text_of, has_names=True))
 register(_in_folder("cesql", function=("cesql", "one expression, such as 'INT(n) + 1'")))
-register(_in_folder("cloudevents", takes_json=True))
+register(_in_folder("cloudevents", takes_json=True, has_names=True))
 register(
     _in_folder(
         "eventbridge",

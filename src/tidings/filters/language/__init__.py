@@ -14,6 +14,7 @@
     evaluation.py     the reference semantics, in three-valued logic
     sql_writer.py     writes expressions as SQL; the text of a term is its identity
     dialect.py        the interface of a dialect, and the table of all dialects
+    named_parts.py    names of parts of a filter, which change nothing but what is reported
     foreign.py, nested.py    programs of dialects inside an expression; values that may be nested
 
 These modules are for other rooms; users get `Attributes` from `tidings`. Start at expression.py,
@@ -21,6 +22,7 @@ then evaluation.py.
 """
 
 from tidings.filters.language.attributes import conform
+from tidings.filters.language.dialect import naming_dialect
 from tidings.filters.language.evaluation import evaluate, find, read, term_value
 from tidings.filters.language.expression import (
     And,
@@ -42,6 +44,7 @@ from tidings.filters.language.expression import (
 )
 from tidings.filters.language.foreign import null_paths, program_of
 from tidings.filters.language.functions import FUNCTIONS, MOST_TEXT
+from tidings.filters.language.named_parts import may_have_names
 from tidings.filters.language.nested import nested_attributes, without_nested
 from tidings.filters.language.sql_writer import name_text, text_of
 from tidings.filters.language.static_types import Types
@@ -71,7 +74,9 @@ __all__ = [
     "conform",
     "evaluate",
     "find",
+    "may_have_names",
     "name_text",
+    "naming_dialect",
     "nested_attributes",
     "null_paths",
     "program_of",

@@ -89,6 +89,8 @@ class Attributes:
         self.known: dict[str, Any] = {}  # a cache for the fast SQL parser: attributes by name
         self._ontologies: dict[Path, Ontology] = {}
         found = read_declaration(_without_ontologies(types, (), self._ontologies))
+        self.lists_subject = "subject" in found
+        """Does the declaration list `subject`, which is always declared?"""
         self._tree = {"subject": DataType("string"), **found}
         subject = self._tree["subject"]
         if subject.kind != "string":

@@ -99,6 +99,8 @@ class Dialect(msgspec.Struct, frozen=True):
     is_rekeyed: bool = False
     """True if filters that call `function` have other identities and tests than in the first
     version of logs and snapshots. In older logs and snapshots, these are computed again."""
+    has_names: bool = False
+    """True if parts of a filter can have names."""
 
 
 DIALECTS: dict[str, Dialect] = {}
@@ -118,3 +120,11 @@ def rekeyed_calls() -> list[str]:
     """The beginnings, in lower case, of the calls whose stored filters need a new identity."""
     found = (one.function for one in DIALECTS.values() if one.is_rekeyed)
     return [f"{one.name}(" for one in found if one is not None]
+
+
+def naming_dialect(text: str) -> str | None:
+    """The dialect in which a text that has names of parts is written: JSON or not says which,
+    because no two dialects of one form have names. None if no dialect of this form has them."""
+    is_json = text.lstrip()[:1] in ("{", "[")
+    found = (one.name for one in DIALECTS.values() if one.has_names and one.takes_json == is_json)
+    return next(found, None)

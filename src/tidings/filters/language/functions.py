@@ -236,6 +236,11 @@ def _preorder(tree: Any, name: Any, _fingerprint: Any = None) -> int | None:
     return found
 
 
+def _named(_name: Any, condition: Any) -> bool | None:
+    """The condition itself; like any condition, a value that is not a Boolean counts as unknown."""
+    return condition if condition is True or condition is False else None
+
+
 def _foreign(program: Any, _text: str, *values: Any) -> Any:
     return program.value(values)
 
@@ -330,6 +335,8 @@ def _table() -> dict[str, Function]:
         Function("subject_matches", subjects.matches, 2, 2, "boolean", text * 2, spark=False),
         Function("isa", subjects.isa, 2, 2, "boolean", text * 2, spark=False),
         Function("preorder", _preorder, 1, 2, "integer", text, spark=False),
+        # a condition with a name (see named_parts.py)
+        Function("named", _named, 2, 2, "boolean", strict=False, spark=False),
         # conditions of other dialects (see foreign.py) and functions of the application
         Function("foreign", _foreign, 1, 65, None, text, strict=False, spark=False, any_type=True),
         Function("apply", _apply, 0, 64, None, spark=False),

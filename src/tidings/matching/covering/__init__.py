@@ -8,13 +8,20 @@ A hull is the box around a filter. The hull of a covering filter is at least as 
 covered filter, so the join of hulls finds all candidates. The boxes of the candidates decide most
 cases; in the other cases, the filters themselves are compared.
 
-    coverage.py     the whole computation, in blocks      cover_folder.py   across processes
-    hulls.py        hulls as flat arrays                  hull_segment.py   hulls to a segment
-    neighbours.py   a new filter against compiled ones    *_kernels.py      the hot loops
+    coverage.py              the whole computation, in blocks    cover_folder.py  across processes
+    hulls.py                 hulls as flat arrays                hull_segment.py  hulls to a segment
+    compiled_neighbours.py   a new filter against compiled ones  *_kernels.py     the hot loops
 
 This folder is for graph, snapshots, spark and studies, not for users. Start at coverage.py.
 """
 
+from tidings.matching.covering.compiled_neighbours import (
+    MAYBE,
+    YES,
+    CompiledBoxes,
+    Neighbours,
+    Spans,
+)
 from tidings.matching.covering.cover_folder import (
     open_finder,
     pairs_path,
@@ -27,7 +34,6 @@ from tidings.matching.covering.hull_gathering import GatheredHulls, HullGatherin
 from tidings.matching.covering.hull_segment import segment_of_hulls
 from tidings.matching.covering.hulls import bounds, ranges
 from tidings.matching.covering.neighbour_kernels import Boxed
-from tidings.matching.covering.neighbours import MAYBE, YES, CompiledBoxes, Neighbours, Spans
 
 __all__ = [
     "MAYBE",

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.filters.canonical import MOST_BOXED
-from tidings.matching.covering.cover_join import Found
+from tidings.matching.covering.cover_join import HullPairs
 from tidings.matching.covering.cover_kernels import (
     MAYBE,
     MOST_NEAR,
@@ -42,7 +42,7 @@ class Decider:
         several = np.diff(boxes.starts) > 0
         self._narrow = several | (boxes.rows.one_box[: len(several)] != 0)
 
-    def decide(self, found: Found) -> Array:
+    def decide(self, found: HullPairs) -> Array:
         """NO, MAYBE or YES for each pair, uint8."""
         answers = np.where(found.sure != 0, YES, MAYBE).astype(np.uint8)
         asked = np.nonzero((answers == MAYBE) & self._narrow[found.above])[0]

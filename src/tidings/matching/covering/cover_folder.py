@@ -23,12 +23,12 @@ import pyarrow as pa
 from tidings.files import make_private, placing
 from tidings.filters.canonical import Form
 from tidings.matching.covering.cover_join import CoverJoin
-from tidings.matching.covering.cover_kernels import Prepared
-from tidings.matching.covering.coverage import Block, Finder, Pairs
+from tidings.matching.covering.cover_kernels import JoinInput
+from tidings.matching.covering.coverage import Block, CoveringPairs, Finder
 from tidings.matching.covering.hulls import Boxes, Hulls
 from tidings.matching.covering.undecided import Resolver
 
-Arrays = TypeVar("Arrays", Hulls, Prepared)
+Arrays = TypeVar("Arrays", Hulls, JoinInput)
 _PAIRS = pa.schema({"above": pa.uint32(), "below": pa.uint32()})
 
 
@@ -60,14 +60,14 @@ def open_finder(folder: Path, forms: Sequence[Form]) -> Finder:
     and removes it. Nothing is kept for the next compilation.
     """
     join = CoverJoin(
-        _open_arrays(folder / "hulls", Hulls), _open_arrays(folder / "prepared", Prepared)
+        _open_arrays(folder / "hulls", Hulls), _open_arrays(folder / "prepared", JoinInput)
     )
     boxes = Boxes(_open_arrays(folder / "boxes", Hulls), _array(folder / "starts.npy"))
     order, first = _array(folder / "order.npy"), _array(folder / "first.npy")
     return Finder(join, order, first, boxes, Resolver(forms, boxes))
 
 
-def _write_arrays(folder: Path, arrays: Hulls | Prepared) -> None:
+def _write_arrays(folder: Path, arrays: Hulls | JoinInput) -> None:
     folder.mkdir(0o700)
     for name, array in arrays._asdict().items():
         np.save(make_private(folder / f"{name}.npy"), array)
@@ -117,4 +117,4 @@ def read_pairs(path: Path, join: CoverJoin) -> Iterator[Block]:
             piece = msgspec.json.decode(noted["piece"], type=CoverPiece)
             join.seen += piece.seen
             above, below = (column.to_numpy().copy() for column in batch.columns)
-            yield piece.first, piece.last, Pairs(above, below, piece.looked_at)
+            yield piece.first, piece.last, CoveringPairs(above, below, piece.looked_at)

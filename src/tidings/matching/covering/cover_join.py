@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.matching.covering.cover_kernels import (
+    JoinInput,
     PairRoom,
-    Prepared,
     join_rows,
     order_tests,
     scan_rows,
@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 BITS = 16  # bits per code in the matrix of a join
 
 
-class Found(msgspec.Struct, frozen=True):
+class HullPairs(msgspec.Struct, frozen=True):
     """The hull of above[i] contains the hull of below[i]; `sure` says whether that proves a
     covering."""
 
@@ -40,14 +40,14 @@ class CoverJoin:
     left out.
     """
 
-    def __init__(self, hulls: Hulls, prepared: Prepared | None = None) -> None:
+    def __init__(self, hulls: Hulls, prepared: JoinInput | None = None) -> None:
         """Pass `prepared` if it is known for these hulls, perhaps from another process."""
         self.hulls = hulls
         self.prepared = prepared or _prepare(hulls)
         self.seen = 0
         self._lock = threading.Lock()
 
-    def pairs(self, first: int, last: int, room: int) -> Found | None:
+    def pairs(self, first: int, last: int, room: int) -> HullPairs | None:
         """The coverers of the hulls [first, last), provided that no hull covers an earlier one.
         Return None if there are more pairs than the larger of `room` and the number of hulls."""
         out = _make_room(max(room, self.hulls.hull_count))
@@ -61,14 +61,14 @@ class CoverJoin:
             self.seen += int(seen[0])
         if count < 0:
             return None
-        return Found(*(array[:count].copy() for array in out))
+        return HullPairs(*(array[:count].copy() for array in out))
 
 
-def hulls_alike(hulls: Hulls, outers: Array) -> Found:
+def hulls_alike(hulls: Hulls, outers: Array) -> HullPairs:
     """For each of the hulls `outers`, find the hulls that it contains, among all hulls."""
     out = _make_room(len(outers) * hulls.hull_count)
     count = scan_rows(hulls, outers, 0, hulls.hull_count, out, 0)
-    return Found(*(array[:count] for array in out))
+    return HullPairs(*(array[:count] for array in out))
 
 
 def _make_room(size: int) -> PairRoom:
@@ -79,23 +79,23 @@ def _make_room(size: int) -> PairRoom:
     )
 
 
-def _prepare(hulls: Hulls) -> Prepared:
+def _prepare(hulls: Hulls) -> JoinInput:
     widths = [max(0, (int(size) - 1).bit_length() - BITS) for size in np.diff(hulls.base)]
     shift = np.array(widths, np.uint8)
     order = np.zeros(len(hulls.column), np.uint32)
     order_tests(hulls, order)
     tests_no_attribute = hulls.computed == hulls.starts[:-1]
     tests_nothing = (hulls.one_box != 0) & (hulls.starts[1:] == hulls.starts[:-1])
-    return Prepared(
+    return JoinInput(
         entries=_entries(hulls, order),
         order=order,
         shift=shift,
-        exact=_undecided(hulls, shift),
+        exact=_find_undecided(hulls, shift),
         bare=np.nonzero(tests_no_attribute & ~tests_nothing)[0],
     )
 
 
-def _undecided(hulls: Hulls, shift: Array) -> Array:
+def _find_undecided(hulls: Hulls, shift: Array) -> Array:
     """Find the hulls that need an exact check as the outer hull: those with sets of several spans,
     shifted codes, computed terms, or several boxes."""
     rough = (np.diff(hulls.spans) > 1) | (shift[hulls.column] > 0)

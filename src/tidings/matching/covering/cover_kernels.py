@@ -1,7 +1,7 @@
 """The hot loops of covering in bulk.
 
 `hulls` is the named tuple of hulls.py, with n hulls, T tests and C columns. A join also needs
-`Prepared`, and `PairRoom` for its output.
+`JoinInput`, and `PairRoom` for its output.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_COLUMNS = 256  # the matrix of a join has about this many columns at most, 
 Array = npt.NDArray[Any]
 
 
-class Prepared(NamedTuple):
+class JoinInput(NamedTuple):
     """What a join needs besides its hulls."""
 
     entries: Array  # uint32 [E]: hulls that may cover others, sorted by place of the access test

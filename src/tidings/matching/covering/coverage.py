@@ -35,7 +35,7 @@ import numpy.typing as npt
 
 from tidings.filters.canonical import Form
 from tidings.matching.covering import undecided
-from tidings.matching.covering.cover_join import CoverJoin, Found
+from tidings.matching.covering.cover_join import CoverJoin, HullPairs
 from tidings.matching.covering.cover_kernels import find_parents
 from tidings.matching.covering.hull_gathering import GatheredHulls, gather
 from tidings.matching.covering.hulls import Boxes
@@ -137,7 +137,7 @@ def cover_hulls(
     )
 
 
-class Pairs(msgspec.Struct, frozen=True):
+class CoveringPairs(msgspec.Struct, frozen=True):
     """The filter at the place above[i] covers the one at below[i]. Both arrays are uint32."""
 
     above: Array
@@ -182,20 +182,20 @@ class Finder:
         yield from self.pieces(first, middle)
         yield from self.pieces(middle, last)
 
-    def find(self, first: int, last: int) -> Pairs | None:
+    def find(self, first: int, last: int) -> CoveringPairs | None:
         """The coverers of places [first, last); None if there are too many."""
         begin, end = int(self._starts[first]), int(self._starts[last])
         if last - first > 1:
             found = self.join.pairs(begin, end, ROOM)
             return None if found is None else self._confirm(found)
         parts = [self._confirm(found) for found in self._rows(begin, end)]
-        return Pairs(
+        return CoveringPairs(
             np.concatenate([part.above for part in parts]),
             np.concatenate([part.below for part in parts]),
             max(part.looked_at for part in parts),
         )
 
-    def _rows(self, first: int, last: int) -> Iterator[Found]:
+    def _rows(self, first: int, last: int) -> Iterator[HullPairs]:
         """The coverers of the filters [first, last), in pieces that are split until they fit. A
         single filter always fits."""
         found = self.join.pairs(first, last, ROOM)
@@ -206,22 +206,22 @@ class Finder:
         yield from self._rows(first, middle)
         yield from self._rows(middle, last)
 
-    def _confirm(self, found: Found) -> Pairs:
+    def _confirm(self, found: HullPairs) -> CoveringPairs:
         looked_at = len(found.above)
         if not found.sure.all():
-            forms = Found(self.order[found.above], self.order[found.below], found.sure)
+            forms = HullPairs(self.order[found.above], self.order[found.below], found.sure)
             found = _keep(found, self._resolver.confirm(forms))
         if len(self.firsts) < len(self.order):  # some filters are equal
-            found = Found(self._place[found.above], self._place[found.below], found.sure)
+            found = HullPairs(self._place[found.above], self._place[found.below], found.sure)
             found = _keep(found, found.above != found.below)
-        return Pairs(found.above, found.below, looked_at)
+        return CoveringPairs(found.above, found.below, looked_at)
 
 
-def _keep(found: Found, chosen: Array) -> Found:
-    return Found(found.above[chosen], found.below[chosen], found.sure[chosen])
+def _keep(found: HullPairs, chosen: Array) -> HullPairs:
+    return HullPairs(found.above[chosen], found.below[chosen], found.sure[chosen])
 
 
-Block = tuple[int, int, Pairs]  # places [first, last), and their coverers
+Block = tuple[int, int, CoveringPairs]  # places [first, last), and their coverers
 Blocks = Callable[[Finder], Iterator[Block]]
 
 
@@ -239,10 +239,10 @@ def _blocks(finder: Finder, threads: int) -> Iterator[Block]:
     count = len(finder)
     size = min(BLOCK, max(SMALLEST, -(-count // threads)))
     at = 0
-    running: deque[tuple[int, int, Future[Pairs | None]]] = deque()
+    running: deque[tuple[int, int, Future[CoveringPairs | None]]] = deque()
     with ThreadPoolExecutor(threads) as pool:
 
-        def start(first: int, last: int) -> tuple[int, int, Future[Pairs | None]]:
+        def start(first: int, last: int) -> tuple[int, int, Future[CoveringPairs | None]]:
             return first, last, pool.submit(finder.find, first, last)
 
         while at < count or running:
@@ -273,7 +273,7 @@ class _Linker:
             np.full(count, -1, np.int64), np.full(count, -1, np.int64), np.empty(count, np.uint32)
         )  # fmt: skip
 
-    def link(self, first: int, last: int, found: Pairs) -> None:
+    def link(self, first: int, last: int, found: CoveringPairs) -> None:
         self.pairs += len(found.above)
         needed = int(self.starts[first]) + len(found.above) + (last - first)
         if needed > len(self.parents):

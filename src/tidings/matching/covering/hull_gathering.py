@@ -37,7 +37,7 @@ ONE_BOX, NEVER = 1, 2  # bits of the kind of a form
 _END: Cut = (99,)  # sorts after all cuts, and stands for the end of a set without an upper bound
 
 
-class Column(msgspec.Struct, frozen=True):
+class HullColumn(msgspec.Struct, frozen=True):
     """The term of a column of hulls."""
 
     text: str
@@ -61,7 +61,7 @@ class GatheredHulls(msgspec.Struct, frozen=True):
     hulls: Hulls
     boxes: Boxes
     never: Array  # bool [n]
-    columns: list[Column]
+    columns: list[HullColumn]
 
     def __len__(self) -> int:
         return len(self.never)
@@ -77,7 +77,7 @@ class PackedTerm(msgspec.Struct, array_like=True):
     flat: bytes
 
 
-class Packed(msgspec.Struct, array_like=True):
+class PackedHulls(msgspec.Struct, array_like=True):
     """The contents of a gathering, to be sent to another process."""
 
     kinds: bytes
@@ -139,12 +139,12 @@ class HullGathering:
             PackedTerm(text, list(t.numbers), t.rows.tobytes(), t.sizes.tobytes(), t.flat.tobytes())
             for text, t in self.by_term.items()
         ]
-        packed = Packed(self.kinds.tobytes(), self.boxes.tobytes(), terms)
+        packed = PackedHulls(self.kinds.tobytes(), self.boxes.tobytes(), terms)
         return msgspec.msgpack.encode(packed, enc_hook=sets.pack_number)
 
     def add_packed(self, packed: bytes, node_of: Callable[[str], Expression]) -> None:
         """Append what another process gathered; `node_of` parses the text of a term."""
-        found = msgspec.msgpack.decode(packed, type=Packed)
+        found = msgspec.msgpack.decode(packed, type=PackedHulls)
         for term in found.terms:
             tests = self.by_term.get(term.text)
             if tests is None:
@@ -209,14 +209,14 @@ class _Coded(msgspec.Struct, frozen=True):
 
 def _finish(
     found: dict[str, TermRows], number: Array, one_box: Array
-) -> tuple[Hulls, list[Column]]:
+) -> tuple[Hulls, list[HullColumn]]:
     nodes = {text: tests.node for text, tests in found.items()}
     ordered = sorted(found, key=lambda term: (not isinstance(nodes[term], Attribute), term))
     attributes = sum(isinstance(node, Attribute) for node in nodes.values())
     numbered = {term: at for at, term in enumerate(ordered)}
     read_by = [_reads(nodes[term], numbered) for term in ordered]
     points = set(chain.from_iterable(read_by))
-    columns: list[Column] = []
+    columns: list[HullColumn] = []
     coded: list[_Coded] = []
     for at, term in enumerate(ordered):
         column, tests = _column(term, found.pop(term), number, pinnable=at in points)
@@ -256,7 +256,7 @@ def _reads(node: Expression, numbered: dict[str, int]) -> list[int]:
     return [numbered.get(name_text(path), -1) for path in sorted(attributes_of(node))]
 
 
-def _column(text: str, tests: TermRows, number: Array, pinnable: bool) -> tuple[Column, _Coded]:
+def _column(text: str, tests: TermRows, number: Array, pinnable: bool) -> tuple[HullColumn, _Coded]:
     met = list(tests.numbers)
     order = order_of_cuts(met)
     rank = np.empty(len(met), np.uint32)
@@ -266,7 +266,7 @@ def _column(text: str, tests: TermRows, number: Array, pinnable: bool) -> tuple[
     if cuts and cuts[-1] == _END:
         cuts.pop()
     sizes = np.array(tests.sizes, np.int64)
-    column = Column(text, tests.node, cuts, _asks_order(cuts, codes, sizes))
+    column = HullColumn(text, tests.node, cuts, _asks_order(cuts, codes, sizes))
     low, high = codes[0::2] + np.uint32(1), codes[1::2]
     pinned = np.zeros(len(sizes), np.uint8)
     if pinnable:

@@ -18,7 +18,7 @@ from tidings.matching.covering.hull_gathering import GatheredHulls
 from tidings.matching.covering.hulls import Hulls, bounds, ranges
 from tidings.matching.rank_space.ranks import Ranks
 from tidings.matching.segments import segment as segments
-from tidings.matching.segments.segment import Rest, Segment, Term, Tests
+from tidings.matching.segments.segment import Rest, Segment, TermColumn, Tests
 from tidings.matching.segments.segment_builder import UnindexedTests, is_indexed, segment_of_tests
 
 Array = npt.NDArray[Any]
@@ -57,7 +57,7 @@ def _rows_of(gathered: GatheredHulls, forms: Array) -> tuple[Array, Array, Array
     return ranges(first, first + sizes), sizes, np.repeat(wide, sizes)
 
 
-def _terms(gathered: GatheredHulls, columns: Array) -> tuple[list[Term], Array]:
+def _terms(gathered: GatheredHulls, columns: Array) -> tuple[list[TermColumn], Array]:
     """The terms of the tested columns, sorted by text, and the new number of each column, from 1; 0
     for a column that is not indexed."""
     count = np.bincount(columns, minlength=len(gathered.columns))
@@ -69,7 +69,7 @@ def _terms(gathered: GatheredHulls, columns: Array) -> tuple[list[Term], Array]:
     number = np.zeros(len(gathered.columns), np.uint32)
     number[used] = np.arange(1, len(used) + 1)
     of = [gathered.columns[at] for at in used]
-    return [Term(one.text, one.node, Ranks(one.cuts, one.ordered)) for one in of], number
+    return [TermColumn(one.text, one.node, Ranks(one.cuts, one.ordered)) for one in of], number
 
 
 def _others(

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from tidings.filters.canonical import Form, covers_among
 from tidings.matching.covering.by_boxes import Decider
-from tidings.matching.covering.cover_join import Found, hulls_alike
+from tidings.matching.covering.cover_join import HullPairs, hulls_alike
 from tidings.matching.covering.cover_kernels import MAYBE, YES
 from tidings.matching.covering.hulls import Boxes, Hulls
 
@@ -35,7 +35,7 @@ class Resolver:
         self._decider = Decider(boxes)
         self._known: dict[int, bool] = {}
 
-    def confirm(self, found: Found, keep: bool = False) -> Array:
+    def confirm(self, found: HullPairs, keep: bool = False) -> Array:
         """Which of the pairs are coverings. With `keep`, answers are stored; then only one thread
         may call this."""
         answers = self._decider.decide(found)
@@ -165,7 +165,7 @@ class _SameHull:
             outers = self._asked[at : at + count]
             self.seen += len(outers) * len(self._members)
             found = hulls_alike(self._hulls, outers)
-            numbers = Found(self._members[found.above], self._members[found.below], found.sure)
+            numbers = HullPairs(self._members[found.above], self._members[found.below], found.sure)
             kept = self._resolver.confirm(numbers, keep=True)
             yield found.above[kept], found.below[kept]
 

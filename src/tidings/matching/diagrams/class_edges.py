@@ -4,7 +4,7 @@ What a class knows can only decide later tests of the term that was tested last,
 terms are behind every filter by then. So candidates come from an index of groups by the term of
 their test and by the terms of their knowledge; pairs of filters are never compared. An edge is left
 out if it follows by transitivity, or if the class above has it already. Budgets limit the edges of
-a class, and what is looked at to find them.
+a class, and the search for them.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from tidings.matching.diagrams.node_classes import NONE, Classes, Knowledge
-from tidings.matching.diagrams.planning.numbered_tests import Tests
+from tidings.matching.diagrams.planning.numbered_tests import OrderedTests
 
 MOST_EDGES = 8  # edges of a class
-MOST_CANDIDATES = 256  # groups that are looked at for one class
-MOST_LISTS = 1_024  # lists of such groups that are looked at
+MOST_CANDIDATES = 256  # groups that are examined for one class
+MOST_LISTS = 1_024  # lists of groups that are examined for one class
 Edges = list[list[tuple[int, bool]]]
 _Index = dict[int, dict[tuple[int, ...], list[tuple[int, int]]]]
 
 
-def find_edges(found: Classes, tests: Tests, most: int = MOST_EDGES) -> Edges:
+def find_edges(found: Classes, tests: OrderedTests, most: int = MOST_EDGES) -> Edges:
     """The edges of each class, in the order of tests."""
     index = _index_groups(found, tests)
     edges = [_edges_of(number, found, tests, index, most) for number in range(len(found.classes))]
     return _reduce(edges, found)
 
 
-def _index_groups(found: Classes, tests: Tests) -> _Index:
+def _index_groups(found: Classes, tests: OrderedTests) -> _Index:
     """By the term of a group's test, then by the other terms that the group's class knows: (test,
     group), in the order of tests."""
     index: _Index = {}
@@ -47,7 +47,7 @@ def _index_groups(found: Classes, tests: Tests) -> _Index:
 
 
 def _edges_of(
-    number: int, found: Classes, tests: Tests, index: _Index, most: int
+    number: int, found: Classes, tests: OrderedTests, index: _Index, most: int
 ) -> list[tuple[int, bool]]:
     owner = found.classes[number]
     if owner.test == NONE:
@@ -93,7 +93,7 @@ def _implies(known: Mapping[int, int], other: Knowledge) -> bool:
 
 
 def _reduce(edges: Edges, found: Classes) -> Edges:
-    """Leave out A -> C where A -> B and B -> C are there."""
+    """Leave out A -> C if A -> B and B -> C exist."""
     out: Edges = []
     for own in edges:
         further: set[tuple[int, bool]] = set()

@@ -13,7 +13,7 @@ from tidings.matching.array_fields import Int64, UInt32
 from tidings.matching.diagrams.class_edges import Edges
 from tidings.matching.diagrams.node_classes import Classes
 from tidings.matching.diagrams.planning.plan import Plan
-from tidings.matching.segments.segment import Term
+from tidings.matching.segments.segment import TermColumn
 
 Array = npt.NDArray[Any]
 NO_UNIT = 0xFFFFFFFF  # in group_unit: several units
@@ -21,7 +21,7 @@ END = 0xFFFFFFFF  # the end of a list of groups
 
 
 class DiagramArrays(NamedTuple):
-    """Everything the kernels need (T tests, G groups, K classes, N things, F outputs)."""
+    """Everything the kernels need (T tests, G groups, K classes, N units and gates, F outputs)."""
 
     test_column: UInt32  # [T]: the column of the test's term
     test_sets: UInt32  # [T + 1]: where the intervals of a test begin
@@ -36,7 +36,7 @@ class DiagramArrays(NamedTuple):
     leaves: UInt32  # twice the unit, plus its result
     class_edges: UInt32  # [K + 1]: where the edges of a class begin
     edges: UInt32  # twice the group, plus its outcome
-    thing_gates: UInt32  # [N + 1]: where the gates begin that a thing is a part of
+    thing_gates: UInt32  # [N + 1]: where the gates that a thing is a part of begin
     gates: UInt32  # things
     thing_outputs: UInt32  # [N + 1]: where the slots of a thing begin
     outputs: UInt32  # slots
@@ -60,7 +60,7 @@ class Members(NamedTuple):
 class CompiledDiagrams(msgspec.Struct, frozen=True):
     """Diagrams as they are evaluated and saved."""
 
-    terms: Sequence[Term]  # of columns 1, 2, ...
+    terms: Sequence[TermColumn]  # of columns 1, 2, ...
     arrays: DiagramArrays
     members: Members
     decided: Array  # uint32: filters that need no test: twice the slot, plus the result

@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 STAMP, WORD, RESULTS = 0, 1, 2  # in Work.now
 
 
-class Counts(NamedTuple):
+class DiagramCounts(NamedTuple):
     """What was done, summed over events: see COUNTED."""
 
     counts: Int64
@@ -27,7 +27,7 @@ class Counts(NamedTuple):
 COUNTED = ("tests", "node_steps", "inferred", "skipped", "touched", "counted", "events")
 
 
-class Work(NamedTuple):
+class DiagramWork(NamedTuple):
     """The state of an evaluation. Stamps mark what belongs to the current event."""
 
     codes: Int64  # [C]
@@ -43,7 +43,7 @@ class Work(NamedTuple):
     results: UInt32  # twice the slot, plus the result, in the order of decisions
 
 
-def new_work(arrays: DiagramArrays, columns: int) -> Work:
+def new_work(arrays: DiagramArrays, columns: int) -> DiagramWork:
     """The state for an evaluation of these arrays."""
     groups, classes, things = (
         len(arrays.group_test),
@@ -52,7 +52,7 @@ def new_work(arrays: DiagramArrays, columns: int) -> Work:
     )
     next_group = np.full(groups, END, np.uint32)
     next_group[: len(arrays.root_next)] = arrays.root_next
-    return Work(
+    return DiagramWork(
         codes=np.zeros(columns + 1, np.int64),
         heads=np.full(len(arrays.root_heads), END, np.uint32),
         bits=np.zeros(len(arrays.root_bits), np.int64),
@@ -67,8 +67,8 @@ def new_work(arrays: DiagramArrays, columns: int) -> Work:
     )
 
 
-def new_counts(tests: int) -> Counts:
-    return Counts(
+def new_counts(tests: int) -> DiagramCounts:
+    return DiagramCounts(
         np.zeros(len(COUNTED), np.int64), np.zeros(tests, np.int64), np.zeros(tests, np.int64)
     )
 

@@ -26,7 +26,7 @@ from tidings.matching.diagrams.diagram_arrays import (
     compile_plan,
     link_classes,
 )
-from tidings.matching.diagrams.diagram_work import COUNTED, Counts, Version
+from tidings.matching.diagrams.diagram_work import COUNTED, DiagramCounts, Version
 from tidings.matching.diagrams.node_classes import Classes, build_classes
 from tidings.matching.diagrams.planning.numbered_conditions import BUDGET
 from tidings.matching.diagrams.planning.plan import Plan, plan_filters
@@ -35,7 +35,7 @@ from tidings.matching.diagrams.removal import remove_filters
 from tidings.matching.jit import array_pool
 from tidings.matching.rank_space import columns
 from tidings.matching.rank_space.encoder import Encoder
-from tidings.matching.rank_space.event_coder import Reader, integer_codes, lookup_of
+from tidings.matching.rank_space.event_coder import EventReader, integer_codes, lookup_of
 from tidings.model import Event
 
 Array = npt.NDArray[Any]
@@ -59,7 +59,7 @@ class Diagrams:
         self._swapping = threading.Lock()  # one new version at a time
         found = compiled.terms
         self._encoders = [Encoder(term.ranks) for term in found]
-        self._reader = Reader(
+        self._reader = EventReader(
             [lookup_of(at, term.node, term.ranks, False) for at, term in enumerate(found, 1)]
         )
         self._integers = integer_codes(list(self._encoders))
@@ -174,7 +174,7 @@ class Diagrams:
         return self.pairs_of_codes(codes, dead)
 
     def pairs_of_codes(self, codes: Array, dead: Array) -> list[tuple[Array, Array]]:
-        """The same for codes (uint32, columns from 1 on by events)."""
+        """The same for codes (uint32, by column, starting at 1, and event)."""
         found: list[tuple[Array, Array]] = []
         version = self._version
         evaluation = version.take()
@@ -203,7 +203,7 @@ class Diagrams:
             for array in counts:
                 array[:] = 0
 
-    def _counts(self) -> list[Counts]:
+    def _counts(self) -> list[DiagramCounts]:
         return [one.counts for one in self._version.evaluations()]
 
     def rates(self) -> dict[Test, float]:

@@ -35,7 +35,7 @@ class Class(msgspec.Struct):
     leaves: list[tuple[int, bool]] = []  # units that are decided here
 
 
-class Group(msgspec.Struct):
+class UnitGroup(msgspec.Struct):
     test: int
     owner: int  # the class
     high: int = NONE
@@ -45,7 +45,7 @@ class Group(msgspec.Struct):
 
 class Classes(msgspec.Struct):
     classes: list[Class]
-    groups: list[Group]
+    groups: list[UnitGroup]
 
 
 def build_classes(plan: Plan, *, merge: bool = True) -> Classes:
@@ -62,7 +62,7 @@ class _Builder:
         self._merge = merge
         self._reducer = Reducer(plan.tests)
         self.classes: list[Class] = [Class((), True, NONE)]
-        self.groups: list[Group] = []
+        self.groups: list[UnitGroup] = []
         self._by_knowledge: dict[tuple[Knowledge, int], int] = {}
         self._open: dict[tuple[int, int, int], int] = {}  # (class, test, unit): group
         self._members: list[list[tuple[int, Condition]]] = []
@@ -85,7 +85,7 @@ class _Builder:
             self.classes[owner].leaves.append((unit, left))
             return
         test = first_test(left)
-        key = owner, test, self._apart(unit)
+        key = owner, test, self._key_of_unit(unit)
         group = self._open.get(key)
         if group is None:
             group = self._open[key] = self._new_group(owner, test)
@@ -93,12 +93,12 @@ class _Builder:
             heappush(self._queue, (test, group))
         self._members[group].append((unit, left))
 
-    def _apart(self, unit: int) -> int:
+    def _key_of_unit(self, unit: int) -> int:
         """A unit as part of a key: NONE if units with equal knowledge are joined."""
         return NONE if self._merge else unit
 
     def _new_group(self, owner: int, test: int) -> int:
-        self.groups.append(Group(test, owner))
+        self.groups.append(UnitGroup(test, owner))
         self.classes[owner].groups.append(len(self.groups) - 1)
         return len(self.groups) - 1
 
@@ -106,7 +106,7 @@ class _Builder:
         group = self.groups[number]
         members, self._members[number] = self._members[number], []
         group.units = [unit for unit, _ in members]
-        apart = self._apart(group.units[0])
+        apart = self._key_of_unit(group.units[0])
         self._open.pop((group.owner, test, apart), None)
         term = self._tests.term_of[test]
         known = dict(self.classes[group.owner].known)

@@ -1,8 +1,8 @@
 """Take removed filters out of compiled diagrams.
 
 Units that no filter needs any more lose their leaves, and the groups in which only such units wait
-go. If an edge led from A to a group that goes, and from there an edge led on to C, A gets an edge
-to C, unless C follows from another edge of A. Classes and things keep their numbers.
+are removed. If an edge led from A to a removed group, and an edge led from there to C, A gets an
+edge to C, unless C follows from another edge of A. Classes, units and gates keep their numbers.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ class _Lists(NamedTuple):
 
 
 def _needed_things(arrays: DiagramArrays, outputs: _Lists) -> Array:
-    """Whether a filter depends on a thing: it is the thing, or has it as a part."""
+    """For each unit and gate, whether a filter depends on it: the filter is the unit or gate, or
+    has it as a part."""
     is_needed = outputs.sizes > 0
     gates = _Lists(arrays.thing_gates, arrays.gates)
     part = np.repeat(np.arange(len(is_needed)), gates.sizes)

@@ -1,8 +1,8 @@
 """Which filters of a segment are evaluated as diagrams, and their trees of tests.
 
-Wide filters are, if their hull lets many events through. All others stay with the index of boxes,
-which is faster for them. If diagrams are asked for, boxes that are a product of clauses, (a OR b)
-AND (c OR d) AND ..., are turned back into these clauses.
+Wide filters are evaluated as diagrams if their hull lets many events through. All other filters
+stay with the index of boxes, which is faster for them. If the caller asks for diagrams, boxes that
+are a product of clauses, (a OR b) AND (c OR d) AND ..., are turned back into these clauses.
 """
 
 from __future__ import annotations
@@ -139,8 +139,8 @@ def _read_elements(
 def factor(boxes: Sequence[Sequence[Test]]) -> Node | None:
     """The clauses of which some boxes are the product; None if they are no product.
 
-    In a product each box has one test of each clause. So two tests are in one clause if no box has
-    both.
+    In a product each box has one test of each clause. So two tests belong to the same clause if no
+    box has both.
     """
     where: dict[Test, int] = {}
     for at, box in enumerate(boxes):

@@ -1,4 +1,4 @@
-"""Kernels that decide things: units, the gates that they are parts of, and filters.
+"""Kernels that decide things, that is, units and the gates that they are parts of, and so filters.
 
 thing_state    the stamp of the event, and how many parts of a thing are open; 0: it is decided
 results        the slots of filters with their results, in the order of decisions
@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.matching.diagrams.diagram_arrays import DiagramArrays
-from tidings.matching.diagrams.diagram_work import RESULTS, STAMP, Counts, Work
+from tidings.matching.diagrams.diagram_work import RESULTS, STAMP, DiagramCounts, DiagramWork
 from tidings.matching.jit.compiling import kernel
 from tidings.matching.jit.pointer_table import views_of
 from tidings.matching.rank_space.event_coder import IntegerCodes
 
 TESTS, STEPS, INFERRED, SKIPPED, TOUCHED, COUNTED, EVENTS = range(7)
-TABLE = (DiagramArrays, Work, Counts, IntegerCodes)
+TABLE = (DiagramArrays, DiagramWork, DiagramCounts, IntegerCodes)
 views = views_of(*TABLE)
 
 

@@ -6,7 +6,7 @@
     terms.arrow      text and rank space of each term
     decided.arrow    filters that need no test
 
-So whoever opens the matcher builds no diagram, and looks for no edge.
+So a process that opens the matcher need not build diagrams or search for edges.
 """
 
 from __future__ import annotations

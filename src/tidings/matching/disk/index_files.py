@@ -16,7 +16,7 @@ from tidings.filters.values import sets
 from tidings.matching.array_fields import fields_of
 from tidings.matching.disk.snapshot_folder import as_array, read_table, write_table
 from tidings.matching.rank_space.ranks import Ranks
-from tidings.matching.segments.segment import Term
+from tidings.matching.segments.segment import TermColumn
 from tidings.model import LimitError
 
 Array = npt.NDArray[Any]
@@ -48,7 +48,7 @@ def read_arrays(folder: Path, kind: type[Arrays]) -> Arrays:
     return kind(**found)
 
 
-def write_terms(path: Path, terms: Sequence[Term]) -> None:
+def write_terms(path: Path, terms: Sequence[TermColumn]) -> None:
     write_table(
         path,
         {
@@ -60,10 +60,10 @@ def write_terms(path: Path, terms: Sequence[Term]) -> None:
     )
 
 
-def read_terms(path: Path, context: Context) -> tuple[tuple[Term, ...], dict[int, str]]:
+def read_terms(path: Path, context: Context) -> tuple[tuple[TermColumn, ...], dict[int, str]]:
     """The terms and, by column, the reasons why terms are now refused; null replaces such a
     term."""
-    found: list[Term] = []
+    found: list[TermColumn] = []
     refused: dict[int, str] = {}
     for row in read_table(path).to_pylist():
         cuts = sets.unpack_cuts(msgspec.msgpack.decode(row["cuts"], type=list[tuple[Any, ...]]))
@@ -72,5 +72,5 @@ def read_terms(path: Path, context: Context) -> tuple[tuple[Term, ...], dict[int
         except LimitError as problem:
             node = Literal(None)
             refused[len(found) + 1] = problem.reason
-        found.append(Term(row["text"], node, Ranks(cuts, row["ordered"]), row["elements"]))
+        found.append(TermColumn(row["text"], node, Ranks(cuts, row["ordered"]), row["elements"]))
     return tuple(found), refused

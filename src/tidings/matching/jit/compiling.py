@@ -4,6 +4,10 @@ Numba checks the file of a kernel to see whether its cached code is still valid,
 of the kernels that it calls. So each version of this room's sources has its own cache folder, named
 by the digest of the sources. Folders that were not used for a long time are removed when a new one
 is created.
+
+Numba would name the folders inside it by the paths of the sources. Here, their names depend only on
+the content of the sources, so that all copies on a machine (clones, environments) share their
+kernels.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -65,19 +70,72 @@ def _choose_folder() -> None:
 _choose_folder()
 
 import numba  # noqa: E402
-from numba.core.caching import _CacheLocator  # noqa: E402
+from numba.core.caching import (  # noqa: E402
+    CompileResultCacheImpl,
+    FunctionCache,
+    _CacheLocator,
+)
 
 KERNEL_FILES = "*.nb?"  # the files in which Numba caches kernels
 
 
 def kernel_folders() -> dict[str, Path]:
-    """The path at which Numba caches the kernels of each folder of this room, by the folder's name.
-    The paths depend on where the sources are."""
-    found = {}
-    for sources in sorted({file.parent for file in ROOM.rglob("*.py")}):
-        name = _CacheLocator.get_suitable_cache_subpath(str(sources / "kernel.py"))  # type: ignore[no-untyped-call]
-        found[sources.name] = cache_folder() / name
-    return found
+    """The path at which the kernels of each folder of this room are cached, by the folder's
+    name."""
+    folders = sorted({file.parent for file in ROOM.rglob("*.py")})
+    return {folder.name: _folder_of(folder / "kernels.py") for folder in folders}
+
+
+def _folder_of(file: Path) -> Path:
+    """Where the kernels of a file are cached. The digest of this room does not cover the files of
+    other rooms, so the name of their folder has the digest of the file itself. It also has the
+    version of Numba, because another version would drop the cached kernels."""
+    name = f"{file.parent.name}-{numba.__version__}"
+    return cache_folder() / (name if ROOM in file.parents else f"{name}-{_digest(file)}")
+
+
+@cache
+def _digest(file: Path) -> str:
+    return hashlib.blake2b(file.read_bytes(), digest_size=6).hexdigest()
+
+
+class _Locator(_CacheLocator):
+    """Tells Numba where to cache a kernel, and when the cached code is out of date."""
+
+    def __init__(self, line: int, file: Path) -> None:
+        self._py_file = str(file)  # Numba names it in its error if it can't cache a kernel
+        self.line = line
+
+    def get_cache_path(self) -> str:
+        return str(_folder_of(Path(self._py_file)))
+
+    def get_source_stamp(self) -> str:
+        return _digest(Path(self._py_file))
+
+    def get_disambiguator(self) -> str:
+        return str(self.line)
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> _Locator | None:
+        """None if the user has chosen another folder, or if the file or the folder can't be used:
+        then Numba chooses a place."""
+        if os.environ.get("NUMBA_CACHE_DIR") != str(cache_folder()):
+            return None
+        found = cls(py_func.__code__.co_firstlineno, Path(py_file))
+        try:
+            found.get_source_stamp()
+            found.ensure_cache_path()  # type: ignore[no-untyped-call]
+        except OSError:
+            return None
+        return found
+
+
+class _Placing(CompileResultCacheImpl):
+    _locator_classes = [_Locator, *CompileResultCacheImpl._locator_classes]  # noqa: RUF012
+
+
+class _KernelCache(FunctionCache):
+    _impl_class = _Placing
 
 
 def _adopt(shipped: Path) -> None:
@@ -93,27 +151,24 @@ if os.environ.get(SHIPPED_KERNELS):
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function on its first call, for the types of that call's arguments."""
-    return _name_files_uniquely(
-        numba.njit(nogil=True, cache=True, boundscheck=False, error_model="numpy")(function)
-    )
+    return _cached(numba.njit(nogil=True, boundscheck=False, error_model="numpy")(function))
 
 
 def short_kernel(function: Callable[..., Any]) -> Any:
     """Like `kernel`, but the kernel keeps the GIL: for work so short that releasing and taking the
     GIL would take longer, above all if a background thread is waiting for it."""
-    return _name_files_uniquely(
-        numba.njit(cache=True, boundscheck=False, error_model="numpy")(function)
-    )
+    return _cached(numba.njit(boundscheck=False, error_model="numpy")(function))
 
 
-def _name_files_uniquely(compiled: Any) -> Any:
-    """Give the cache files of each process unique names.
+def _cached(compiled: Any) -> Any:
+    """Cache a kernel, and give the files of each process unique names.
 
     Numba names the files by the next free number. Two processes that compile one kernel for
     different types at the same time would choose the same number. The index would then list the
     code for one type under the other: this happened, and 64-bit integers were sorted as if they had
     32 bits, without any error.
     """
+    compiled._cache = _KernelCache(compiled.py_func)  # type: ignore[no-untyped-call]
     file = compiled._cache._cache_file
     name_of = file._data_name
 

@@ -14,7 +14,7 @@ then compared (tidings.filters.canonical.covers_among). For channel, not for use
 box_questions.py.
 """
 
-from tidings.matching.placing.box_index import BoxIndex, Found, IndexArrays
+from tidings.matching.placing.box_index import BoxIndex, FoundSlots, IndexArrays
 from tidings.matching.placing.box_questions import Question, ask, is_plain
 from tidings.matching.placing.index_kernels import Corners
 from tidings.matching.placing.segments_of_nodes import (
@@ -27,7 +27,7 @@ from tidings.matching.placing.sketches import Sketches
 __all__ = [
     "BoxIndex",
     "Corners",
-    "Found",
+    "FoundSlots",
     "IndexArrays",
     "Question",
     "Sketches",

@@ -5,8 +5,8 @@
 
 For simple filters, one call of a kernel does all of this (lookup_kernels.py).
 
-The boxes decide nearly all candidates (tidings.matching.covering.neighbours); the other candidates
-are returned as undecided. Filters that are trees have no corner and are left out: the caller
+The boxes decide nearly all candidates (matching/covering/compiled_neighbours.py); the others are
+returned as undecided. Filters that are trees have no corner and are left out: the caller
 compares them one by one.
 
 Cost: 24 bytes per test and 8 per box, in addition to the memory of Neighbours. With 1,000,000
@@ -27,7 +27,7 @@ from tidings.filters.values import ValueSet
 from tidings.matching.covering import MAYBE, YES, CompiledBoxes, Neighbours, Spans, bounds
 from tidings.matching.covering.neighbour_kernels import Boxed, ask_above, ask_below
 from tidings.matching.jit import array_pool
-from tidings.matching.placing.box_questions import Piece, Question
+from tidings.matching.placing.box_questions import CornerRange, Question
 from tidings.matching.placing.index_kernels import (
     Corners,
     EncodedPiece,
@@ -45,7 +45,7 @@ MOST_FOUND = 1 << 12  # the most neighbours of simple filters that are looked up
 MOST_CANDIDATES = 1 << 16  # the most candidates of a simple filter
 
 
-class Found(NamedTuple):
+class FoundSlots(NamedTuple):
     """The slots that were found, ascending: those that the boxes prove, and those whose filters
     must still be compared."""
 
@@ -53,8 +53,8 @@ class Found(NamedTuple):
     unsure: Array  # uint32
 
 
-_Pair = tuple[Found, Found]
-_NOTHING = Found(np.zeros(0, np.uint32), np.zeros(0, np.uint32))
+_Pair = tuple[FoundSlots, FoundSlots]
+_NOTHING = FoundSlots(np.zeros(0, np.uint32), np.zeros(0, np.uint32))
 
 
 class IndexArrays(NamedTuple):
@@ -81,11 +81,11 @@ class BoxIndex:
     def __len__(self) -> int:
         return len(self._neighbours)
 
-    def find(self, question: Question) -> tuple[Found, Found]:
+    def find(self, question: Question) -> tuple[FoundSlots, FoundSlots]:
         """The filters that cover the new filter, and those that it covers."""
         return self.find_all([question])[0]
 
-    def find_all(self, questions: Sequence[Question]) -> list[tuple[Found, Found]]:
+    def find_all(self, questions: Sequence[Question]) -> list[tuple[FoundSlots, FoundSlots]]:
         """Like `find`, for several filters at once."""
         if not len(self):
             return [(_NOTHING, _NOTHING)] * len(questions)
@@ -119,11 +119,11 @@ class BoxIndex:
             elif below == first:
                 yield _NOTHING, _NOTHING
             else:
-                up = Found(out[first:sure_above], out[sure_above:above])
-                yield up, Found(out[above:sure_below], out[sure_below:below])
+                up = FoundSlots(out[first:sure_above], out[sure_above:above])
+                yield up, FoundSlots(out[above:sure_below], out[sure_below:below])
                 first = below
 
-    def find_general(self, question: Question) -> tuple[Found, Found]:
+    def find_general(self, question: Question) -> tuple[FoundSlots, FoundSlots]:
         """Like `find`, for any filter, in several steps."""
         form = question.form
         known: Spans = {}
@@ -167,7 +167,7 @@ class BoxIndex:
         found = [self._sift(*piece) for piece in chosen]
         return np.unique(np.concatenate([self.arrays.loose, *found]))
 
-    def _encode_all(self, pieces: tuple[Piece, ...], known: Spans) -> list[_Ranked]:
+    def _encode_all(self, pieces: tuple[CornerRange, ...], known: Spans) -> list[_Ranked]:
         encoded = ((self._encode(piece, known), piece.is_tight) for piece in pieces)
         return [
             _Ranked(one, is_tight, *self._rank(one)) for one, is_tight in encoded if one is not None
@@ -179,7 +179,7 @@ class BoxIndex:
         test, count = best_test(self.arrays.corners, piece)
         return int(test), int(count)
 
-    def _encode(self, piece: Piece, known: Spans) -> EncodedPiece | None:
+    def _encode(self, piece: CornerRange, known: Spans) -> EncodedPiece | None:
         """A piece in positions; None if no compiled filter tests one of its terms."""
         columns: list[int] = []
         found: list[list[tuple[int, int]]] = []
@@ -215,14 +215,14 @@ class BoxIndex:
     def _all(self) -> Array:
         return np.arange(len(self), dtype=np.uint32)
 
-    def _decide(self, slots: Array, encoded: tuple[Any, ...], ask: Any) -> Found:
+    def _decide(self, slots: Array, encoded: tuple[Any, ...], ask: Any) -> FoundSlots:
         boxes = self.arrays.boxes
         slots = slots[boxes.wide[slots] == 0]
         if not len(slots):
             return _NOTHING
         out = np.empty(len(slots), np.uint8)
         ask(slots, *boxes, *encoded, MOST_BOXED, out)
-        return Found(slots[out == YES], slots[out == MAYBE])
+        return FoundSlots(slots[out == YES], slots[out == MAYBE])
 
 
 class _Ranked(NamedTuple):

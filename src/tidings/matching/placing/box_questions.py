@@ -52,7 +52,7 @@ MOST_STEPS = 4_000  # the most steps of the search for a box in a tree
 MOST_TOPICS = 2  # the most topics' numbers that a piece tests; each doubles the pieces
 
 
-class Piece(NamedTuple):
+class CornerRange(NamedTuple):
     """Where the corners of covered filters may lie."""
 
     tests: Mapping[str, ValueSet]  # attributes that must be tested, and the sets around the corner
@@ -65,7 +65,7 @@ class Question(NamedTuple):
 
     form: Form
     corner: Box | None  # the plain tests of a box in the new filter; None if none is known
-    alternatives: tuple[tuple[Piece, ...], ...]
+    alternatives: tuple[tuple[CornerRange, ...], ...]
     """Each alternative is a tuple of pieces that contain all corners below. A piece without tests
     and attributes contains every corner."""
     known: dict[int, tuple[int, int, int, bool]]
@@ -93,7 +93,7 @@ def is_plain(form: Form) -> bool:
 def ask(form: Form, attributes: Attributes | None = None) -> Question:
     """The question about a new filter, which must be able to match. `attributes` are the declared
     ones, with which all filters of the index were read."""
-    alternatives: list[tuple[Piece, ...]] = []
+    alternatives: list[tuple[CornerRange, ...]] = []
     terms = form.terms
     hull = {term: values for term, values in form.hull.items() if is_plain_term(terms[term])}
     whole = tuple(_pieces(hull, terms, frozenset(), is_tight=True))
@@ -104,11 +104,13 @@ def ask(form: Form, attributes: Attributes | None = None) -> Question:
         boxes = (_pieces_of_box(box, terms, is_tight=is_tight) for box in form.boxes)
         alternatives.append(tuple(piece for pieces in boxes for piece in pieces))
     if not alternatives:
-        alternatives.append((Piece({}, frozenset(), False),))
+        alternatives.append((CornerRange({}, frozenset(), False),))
     return Question(form, _corner_of(form, attributes), tuple(alternatives), {})
 
 
-def _pieces_of_box(box: Box, terms: Mapping[str, Expression], *, is_tight: bool) -> Iterator[Piece]:
+def _pieces_of_box(
+    box: Box, terms: Mapping[str, Expression], *, is_tight: bool
+) -> Iterator[CornerRange]:
     tests: dict[str, ValueSet] = {}
     reads: set[str] = set()
     for term, values in box.items():
@@ -121,7 +123,7 @@ def _pieces_of_box(box: Box, terms: Mapping[str, Expression], *, is_tight: bool)
 
 def _pieces(
     tests: Box, terms: Mapping[str, Expression], reads: frozenset[str], *, is_tight: bool
-) -> Iterator[Piece]:
+) -> Iterator[CornerRange]:
     """A piece, and the same piece with an attribute in place of each topic's number."""
     numbers = [term for term in tests if is_topic_number(terms[term])]
     for term in numbers[MOST_TOPICS:]:
@@ -135,9 +137,9 @@ def _expand(
     reads: frozenset[str],
     numbers: list[str],
     is_tight: bool,
-) -> Iterator[Piece]:
+) -> Iterator[CornerRange]:
     if not numbers:
-        yield Piece(tests, reads, is_tight)
+        yield CornerRange(tests, reads, is_tight)
         return
     term, rest = numbers[0], numbers[1:]
     others = _without(tests, term)

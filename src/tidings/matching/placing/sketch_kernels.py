@@ -1,62 +1,80 @@
 """The hot loops over sketches: passes that reject nearly every box by its mask alone.
 
-The tests of a box are numbered from starts[box] to starts[box + 1], and sorted by column. low and
-high are keys of cuts. Keys keep the order of cuts: `a.low <= b.low` holds if it holds for the cuts.
+The tests of a box are the rows from starts[box] to starts[box + 1], sorted by column. A row has the
+words COLUMN, LOW, HIGH, HASH and POINT. Low and high are keys of cuts. Keys keep the order of cuts:
+`a.low <= b.low` holds if it holds for the cuts.
+
+These kernels keep the GIL. They are short, and otherwise a new filter would have to wait for the
+GIL after each of them.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
-import numpy.typing as npt
 
-from tidings.matching.jit.compiling import kernel
+from tidings.matching.jit.compiling import short_kernel
 
-Array = npt.NDArray[Any]
-
-
-class SketchedTests(NamedTuple):
-    """The sketched tests of all boxes, or of the corner or piece that is looked up."""
-
-    column: Array  # uint32
-    low: Array  # uint64
-    high: Array  # uint64
-    hash: Array  # uint64: the hash of the first cut
-    is_point: Array  # uint8: the set is a single value
+COLUMN, LOW, HIGH, HASH, POINT = range(5)  # HASH is that of the first cut; POINT: 1 if one value
+WORDS = 5
 
 
-@kernel
+@short_kernel
+def is_around(tests, first, last, corner):  # type: ignore[no-untyped-def]
+    """May the box with the tests [first, last) contain a corner?"""
+    at, end = 0, corner.shape[0]
+    for test in range(first, last):
+        wanted = tests[test, COLUMN]
+        while at < end and corner[at, COLUMN] < wanted:
+            at += 1
+        if at == end or corner[at, COLUMN] != wanted:
+            return False
+        if tests[test, POINT] != 0:
+            if tests[test, HASH] != corner[at, HASH]:
+                return False
+        elif not tests[test, LOW] <= corner[at, LOW] <= tests[test, HIGH]:
+            return False
+    return True
+
+
+@short_kernel
+def is_inside(tests, first, last, piece, is_tight):  # type: ignore[no-untyped-def]
+    """May the corner of the box with the tests [first, last) lie in a piece?"""
+    test = first
+    for at in range(piece.shape[0]):
+        wanted = piece[at, COLUMN]
+        while test < last and tests[test, COLUMN] < wanted:
+            test += 1
+        if test == last or tests[test, COLUMN] != wanted:
+            return False
+        if piece[at, POINT] != 0:
+            if tests[test, HASH] != piece[at, HASH]:
+                return False
+        elif not piece[at, LOW] <= tests[test, LOW] <= piece[at, HIGH] or (
+            is_tight and tests[test, HIGH] > piece[at, HIGH]
+        ):
+            return False
+    return True
+
+
+@short_kernel
 def find_around(count, masks, owners, starts, tests, corner, mask, out):  # type: ignore[no-untyped-def]
     """Among the first `count` boxes, find the owners of boxes that may contain a corner. An owner
     may occur repeatedly.
 
-    masks uint64, owners uint32 by box; starts int64. out uint32, with room for `count`.
+    masks uint64, owners uint32 by box; starts int64; tests and corner uint64 [n, WORDS]. out
+    uint32, with room for `count`.
     """
     found = 0
     for box in range(count):
-        if masks[box] & ~mask != np.uint64(0):
-            continue
-        at, end, holds = 0, corner.column.shape[0], True
-        for test in range(starts[box], starts[box + 1]):
-            wanted = tests.column[test]
-            while at < end and corner.column[at] < wanted:
-                at += 1
-            if at == end or corner.column[at] != wanted:
-                holds = False
-            elif tests.is_point[test] != 0:
-                holds = tests.hash[test] == corner.hash[at]
-            else:
-                holds = tests.low[test] <= corner.low[at] <= tests.high[test]
-            if not holds:
-                break
-        if holds:
+        if masks[box] & ~mask == np.uint64(0) and is_around(
+            tests, starts[box], starts[box + 1], corner
+        ):
             out[found] = owners[box]
             found += 1
     return found
 
 
-@kernel
+@short_kernel
 def find_inside(count, masks, owners, starts, tests, is_corner, piece, is_tight, mask, out):  # type: ignore[no-untyped-def]
     """The owners of the corner boxes that may lie in a piece; arguments as in `find_around`.
 
@@ -64,24 +82,32 @@ def find_inside(count, masks, owners, starts, tests, is_corner, piece, is_tight,
     """
     found = 0
     for box in range(count):
-        if mask & ~masks[box] != np.uint64(0) or is_corner[box] == 0:
-            continue
-        test, end, holds = starts[box], starts[box + 1], True
-        for at in range(piece.column.shape[0]):
-            wanted = piece.column[at]
-            while test < end and tests.column[test] < wanted:
-                test += 1
-            if test == end or tests.column[test] != wanted:
-                holds = False
-            elif piece.is_point[at] != 0:
-                holds = tests.hash[test] == piece.hash[at]
-            else:
-                holds = piece.low[at] <= tests.low[test] <= piece.high[at]
-                if is_tight:
-                    holds = holds and tests.high[test] <= piece.high[at]
-            if not holds:
-                break
-        if holds:
+        if (
+            mask & ~masks[box] == np.uint64(0)
+            and is_corner[box] != 0
+            and is_inside(tests, starts[box], starts[box + 1], piece, is_tight)
+        ):
             out[found] = owners[box]
             found += 1
     return found
+
+
+@short_kernel
+def find_both(count, masks, owners, starts, tests, is_corner, box_tests, mask, out):  # type: ignore[no-untyped-def]
+    """`find_around` and `find_inside` for a filter of one box, in one pass over the boxes.
+    The first owners in `out`, uint32 [2 * count], may be above the filter, and those from `count`
+    on may be below it; returns the two numbers."""
+    above, below = 0, 0
+    for box in range(count):
+        more, less = masks[box] & ~mask, mask & ~masks[box]
+        if more == np.uint64(0) and is_around(tests, starts[box], starts[box + 1], box_tests):
+            out[above] = owners[box]
+            above += 1
+        if (
+            less == np.uint64(0)
+            and is_corner[box] != 0
+            and is_inside(tests, starts[box], starts[box + 1], box_tests, True)
+        ):
+            out[count + below] = owners[box]
+            below += 1
+    return above, below

@@ -8,7 +8,7 @@
     encoder.py, lookup.py, lists.py      Arrow columns to codes, in bulk
     event_lists.py    lists of mappings as record batches
     columns.py        the column of a term; a computed term is computed once per distinct value
-    columnar.py, arrow_functions.py      expressions that Arrow computes exactly like the reference
+    arrow_evaluation.py, arrow_functions.py    expressions that Arrow computes like the reference
     event_coder.py    one event to codes
 
 `as_batch` is for channel; everything else is used only inside `matching`. Start at ranks.py.

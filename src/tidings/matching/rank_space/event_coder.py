@@ -88,7 +88,7 @@ def integer_codes(encoders: Sequence[Encoder | None]) -> IntegerCodes:
     return IntegerCodes(numbers, np.concatenate(tables), np.concatenate(thresholds))
 
 
-class Reader:
+class EventReader:
     """Turns events into the int64 values that the kernel takes: the codes of all columns from
     column 0 on, then the numbers of the columns that have an integer instead of its code."""
 

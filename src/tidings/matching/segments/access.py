@@ -22,7 +22,7 @@ from tidings.matching.segments.segment import (
     INTERVALS,
     REST,
     Arrays,
-    Term,
+    TermColumn,
     Tests,
 )
 
@@ -31,7 +31,7 @@ MOST_INTERVALS = 64  # a set with more intervals is not split into one entry per
 ElementTest = tuple[int, int, Ranks, Any, int]  # box, column, ranks, the element's place, outcomes
 
 
-def shares(tests: Tests, terms: Sequence[Term], histograms: Mapping[str, Array]) -> Array:
+def shares(tests: Tests, terms: Sequence[TermColumn], histograms: Mapping[str, Array]) -> Array:
     """For each test, the estimated share of events that pass it. float32."""
     out = np.ones(len(tests.box), np.float32)
     order = np.argsort(tests.column, kind="stable")
@@ -57,8 +57,8 @@ def code_of_lists(ranks: Ranks) -> int | None:
 
 
 def weights(seen: Array | None, points: Array, size: int, lists: int | None = None) -> Array:
-    """The weight of each of `size` codes: how often it was seen, or else how often filters ask for
-    it."""
+    """The weight of each of `size` codes: how often it was seen; if none was seen, how often
+    filters ask for it."""
     if seen is not None and seen.any():
         found: Array = seen + 1.0 / size
         return found
@@ -79,7 +79,7 @@ def _narrow_several(tests: Tests, rows: Array, total: Array, out: Array) -> None
 def choose_access(
     tests: Tests,
     slots: Array,
-    terms: Sequence[Term],
+    terms: Sequence[TermColumn],
     elements: Sequence[ElementTest],
     rest: set[int],
     histograms: Mapping[str, Array],

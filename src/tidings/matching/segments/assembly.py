@@ -20,7 +20,7 @@ from tidings.filters.values import ValueSet, points
 from tidings.matching.rank_space.ranks import Ranks, merge_ranks
 from tidings.matching.segments import segment as segments
 from tidings.matching.segments.access import ElementTest, choose_access
-from tidings.matching.segments.segment import ELEMENT, INTERVALS, Rest, Segment, Term, Tests
+from tidings.matching.segments.segment import ELEMENT, INTERVALS, Rest, Segment, TermColumn, Tests
 
 Array = npt.NDArray[Any]
 
@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 class DisassembledSegment(msgspec.Struct):
     """The tests from which a segment is built."""
 
-    terms: list[Term]
+    terms: list[TermColumn]
     tests: Tests
     slots: Array
     elements: list[ElementTest]
@@ -175,13 +175,13 @@ def merge_segments(given: Sequence[Segment], dead: Array) -> DisassembledSegment
     for number, part in enumerate(parts):
         for at, term in enumerate(part.terms, 1):
             by_name.setdefault((term.elements, term.text), []).append((number, at))
-    terms: list[Term] = []
+    terms: list[TermColumn] = []
     columns = [np.zeros(len(part.terms) + 1, np.uint32) for part in parts]
     places: list[dict[int, Array]] = [{} for _ in parts]
     for name in sorted(by_name):
         same = [parts[number].terms[at - 1] for number, at in by_name[name]]
         ranks, found = merge_ranks([term.ranks for term in same])
-        terms.append(Term(same[0].text, same[0].node, ranks, same[0].elements))
+        terms.append(TermColumn(same[0].text, same[0].node, ranks, same[0].elements))
         for (number, at), place in zip(by_name[name], found, strict=True):
             columns[number][at] = len(terms)
             places[number][at] = place
@@ -238,7 +238,7 @@ def _prune(source: DisassembledSegment) -> DisassembledSegment:
     """Drop terms that no test uses, and the unused cuts of a term if fewer than half of its cuts
     are used."""
     used = _used_cuts(source)
-    terms: list[Term] = []
+    terms: list[TermColumn] = []
     columns = np.zeros(len(source.terms) + 1, np.uint32)
     places: dict[int, Array] = {}
     tested = {*np.unique(source.tests.column).tolist(), *(e[1] for e in source.elements)}
@@ -250,7 +250,7 @@ def _prune(source: DisassembledSegment) -> DisassembledSegment:
         if 2 * int(here.sum()) < len(cuts):
             places[at] = np.cumsum(here) - 1
             left = [cuts[number] for number in np.nonzero(here)[0].tolist()]
-            term = Term(term.text, term.node, Ranks(left, term.ranks.ordered), term.elements)
+            term = TermColumn(term.text, term.node, Ranks(left, term.ranks.ordered), term.elements)
         terms.append(term)
         columns[at] = len(terms)
     if len(terms) == len(source.terms) and all(map(is_, terms, source.terms)):
@@ -327,7 +327,10 @@ def _values(tests: Tests, row: int, ranks: Ranks) -> ValueSet:
 
 
 def _move_tests(
-    source: DisassembledSegment, terms: list[Term], columns: Array, places: Mapping[int, Array]
+    source: DisassembledSegment,
+    terms: list[TermColumn],
+    columns: Array,
+    places: Mapping[int, Array],
 ) -> DisassembledSegment:
     """Move tests to other columns, and translate their codes to the new places of the cuts."""
     tests = source.tests
@@ -364,7 +367,7 @@ def _move_tests(
     )  # fmt: skip
 
 
-def _concatenate(terms: list[Term], parts: list[DisassembledSegment]) -> DisassembledSegment:
+def _concatenate(terms: list[TermColumn], parts: list[DisassembledSegment]) -> DisassembledSegment:
     boxes, sets, intervals = 0, 0, 0
     rows: list[tuple[Array, ...]] = []
     starts = [np.zeros(1, np.int64)]

@@ -171,7 +171,7 @@ def _find_indexed(segment: Segment, types: Types, found: Found) -> dict[int, Arr
         found.setdefault(one, []).append(apart.slots[boxes])
     for column, domain in doubtful.items():
         term = segment.terms[column - 1]
-        for slots, values in _excluded(apart.tests, apart.slots, column, term.ranks, domain):
+        for slots, values in _find_excluded(apart.tests, apart.slots, column, term.ranks, domain):
             one = misfit_of_test(term.node, values, types)
             if one is not None:
                 found.setdefault(one, []).append(slots)
@@ -195,7 +195,7 @@ def _all_inside(cuts: list[Cut], domain: ValueSet) -> bool:
     return after == len(cuts) and all(cut in _NULL_CUTS for cut in cuts[:before])
 
 
-def _excluded(
+def _find_excluded(
     tests: Tests, slot_of: Array, column: int, ranks: Ranks, domain: ValueSet
 ) -> Iterable[tuple[Array, ValueSet]]:
     """The filters whose tests of a term allow no value of a family, grouped by the families that

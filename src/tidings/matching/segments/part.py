@@ -23,7 +23,7 @@ from tidings.matching.jit import array_pool
 from tidings.matching.jit.pointer_table import pointer_table
 from tidings.matching.rank_space import columns, lists
 from tidings.matching.rank_space.encoder import Encoder
-from tidings.matching.rank_space.event_coder import Reader, integer_codes, lookup_of
+from tidings.matching.rank_space.event_coder import EventReader, integer_codes, lookup_of
 from tidings.matching.segments import join_kernels, residuals
 from tidings.matching.segments.join_kernels import Accesses, ListColumns, Pairs, SortedBatch
 from tidings.matching.segments.probe import build_probe
@@ -246,8 +246,8 @@ class Part:
         return self._ready or build_probe(self._searched, self._counts)
 
     @cached_property
-    def _reader(self) -> Reader:
-        return Reader(
+    def _reader(self) -> EventReader:
+        return EventReader(
             [lookup_of(at, term.node, term.ranks, term.elements) for at, term, _ in self._columns]
         )
 

@@ -24,8 +24,8 @@ from tidings.filters.canonical import is_opaque, reads
 from tidings.filters.language import Expression, attributes_of, evaluate, term_value
 from tidings.filters.values import Key, ValueSet, key, look
 from tidings.matching.rank_space import columns
+from tidings.matching.rank_space.arrow_evaluation import Columnar
 from tidings.matching.rank_space.arrow_functions import TRUTH, NotColumnar
-from tidings.matching.rank_space.columnar import Columnar
 from tidings.matching.segments.segment import Rest, Segment
 from tidings.model import Event
 

@@ -36,7 +36,7 @@ MOST_TERMS = 30_000  # the most columns, so that twice their number fits into 16
 Array = npt.NDArray[Any]
 
 
-class Term(msgspec.Struct, frozen=True):
+class TermColumn(msgspec.Struct, frozen=True):
     """A column: its expression and its rank space. `elements` says whether the values are elements
     of a list."""
 
@@ -85,7 +85,7 @@ class Rest(msgspec.Struct, frozen=True):
 
 
 class Segment(msgspec.Struct, frozen=True):
-    terms: tuple[Term, ...]  # the terms of columns 1, 2, ...
+    terms: tuple[TermColumn, ...]  # the terms of columns 1, 2, ...
     arrays: Arrays
     rest: Mapping[int, Rest]  # by box, the conditions that must be evaluated
     opaque: Mapping[str, Expression]  # the terms of these conditions

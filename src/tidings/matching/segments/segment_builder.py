@@ -18,7 +18,7 @@ from tidings.matching.rank_space.gathering import TermTests, TestRows
 from tidings.matching.rank_space.ranks import Ranks
 from tidings.matching.segments import segment
 from tidings.matching.segments.assembly import DisassembledSegment, assemble
-from tidings.matching.segments.segment import Rest, Segment, Term, Tests
+from tidings.matching.segments.segment import Rest, Segment, TermColumn, Tests
 
 Array = npt.NDArray[Any]
 _OUTCOMES = ((sets.NULL, 1), (sets.FALSE, 2), (sets.TRUE, 4))
@@ -118,14 +118,14 @@ def gather_boxes(forms: Iterable[tuple[int, Form]]) -> BoxGathering:
     return gathering
 
 
-def _tests_of(gathering: BoxGathering) -> tuple[list[Term], Tests]:
-    terms: list[Term] = []
+def _tests_of(gathering: BoxGathering) -> tuple[list[TermColumn], Tests]:
+    terms: list[TermColumn] = []
     parts: list[TestRows] = []
     several: list[list[tuple[int, int]]] = []
     for text in sorted(gathering.by_term):
         tests = gathering.by_term[text]
         ranks, rows = tests.to_codes(len(terms) + 1, several)
-        terms.append(Term(text, tests.node, ranks))
+        terms.append(TermColumn(text, tests.node, ranks))
         parts.append(rows)
     return terms, _concatenate_rows(parts, several)
 
@@ -138,14 +138,14 @@ def segment_of(gathering: BoxGathering, start: int = 0) -> Segment:
 
 
 def segment_of_tests(
-    terms: list[Term], tests: Tests, slots: Array, others: UnindexedTests
+    terms: list[TermColumn], tests: Tests, slots: Array, others: UnindexedTests
 ) -> Segment:
     """Build a segment from indexed tests and others. `slots` has the slot of each box."""
     list_columns: dict[str, int] = {}
     for name in sorted(others.elements):
         node, places = others.elements[name]
         cuts = sorted({cut for place in places for cut in sets.points([place]).cuts})
-        terms.append(Term(name, node, Ranks(cuts, False), elements=True))
+        terms.append(TermColumn(name, node, Ranks(cuts, False), elements=True))
         list_columns[name] = len(terms)
     elements = [
         (box, list_columns[name], terms[list_columns[name] - 1].ranks, place, outcomes)

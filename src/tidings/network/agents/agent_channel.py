@@ -26,7 +26,7 @@ from tidings.network.agents.tags.preprocessors import Preprocessors
 from tidings.network.lives import draw_life
 from tidings.routing.clients import Phase, Subscriber
 from tidings.routing.forwarding import Cache, MovingRouter, Name, Sent
-from tidings.routing.protocol import NONE, Break, messages as m
+from tidings.routing.protocol import NONE, Break, find_exact, messages as m, relate_dialect
 
 UPSTREAM = "<upstream>"
 FEW = 8  # more publications than this are sent as one piece
@@ -215,6 +215,7 @@ class AgentChannel(Publishing):
         drop_after: float | None = None,
         most: int = MOST_UNREAD,
         timeout: float | None = None,
+        related: float | None = None,
     ) -> Subscription:
         """Subscribe to a filter in a dialect: a text or, for dialects of JSON, also the object. Use
         `async with` to wait until the subscription is in force, for at most `timeout` seconds; it
@@ -230,6 +231,10 @@ class AgentChannel(Publishing):
         until they are confirmed (`Subscription.confirm`), even while no agent is connected. An
         agent that subscribes again with the same name, token and filter continues after the last
         confirmed notification.
+
+        With `related`, a number above 0 and at most 1, the subscriber also gets notifications that
+        do not match but are related by at least this weight; they have `Delivery.related`. The
+        channel must have relations, and the filter must name a place, a time, a tag or a person.
 
         Instead of a filter, `node` can be the number of a node that another client obtained
         (`Subscription.node`, `node_of`). The rights and limits of the node's filter apply. Or
@@ -247,6 +252,13 @@ class AgentChannel(Publishing):
         node = node if granted is None else granted[1]
         if node is not None:
             interest, dialect = str(node), m.NODE
+        if related is not None:
+            if node is not None or not 0 < related <= 1:
+                raise Refusal(
+                    f"found related={related}{'' if node is None else ' with a node or a grant'}, "
+                    "expected a number above 0 and at most 1, with a filter"
+                )
+            dialect = relate_dialect(dialect, related)
         if name and (fast or order != "serial" or len(name) > m.LONGEST_NAME):
             raise Refusal(
                 "a subscription with a name must have fast=False, order='serial' and a name of at "
@@ -264,7 +276,7 @@ class AgentChannel(Publishing):
         number, self._next = self._next, self._next + 1
         machine = Subscriber(
             number, LOCAL, interest.encode(), self._times, most, dialect,
-            partial(self._matched, number),
+            partial(self._list_matching, number),
             ordered=order == "serial", fast=fast, drop_after=drop_after, durable=name,
             granted=granted,
         )  # fmt: skip
@@ -344,10 +356,11 @@ class AgentChannel(Publishing):
         self._publisher.base = f"{publisher or self.name}/{self._life}"
         self._grants.present_all()
         self._dispatch(self._router.join_upstream(self._now))
+        self._hand_over(PUBLISHER, self._publisher.join(self._now))
 
     def interrupt(self, reason: str) -> None:
-        """The link has ended, or the channel is not served any more. What arrives over the second
-        link is still processed."""
+        """The link has ended, or the channel is no longer served. Messages that arrive over the
+        second link are still processed."""
         if self.direct.is_used:
             return
         for machine, subscription in self._subscriptions.values():
@@ -355,8 +368,8 @@ class AgentChannel(Publishing):
             subscription.wake()
 
     def refuse(self, reason: str) -> None:
-        """The node above does not serve this channel. What was not acknowledged is not published
-        later, because its publisher is told that it was refused."""
+        """The node above does not serve this channel. Notifications that were not acknowledged are
+        not published later, because the publisher is told that they were refused."""
         self.refusal = reason
         self.interrupt(reason)
         self._give_up(reason)
@@ -475,17 +488,22 @@ class AgentChannel(Publishing):
     def _texts_for(self, message: m.Notification) -> tuple[str, ...]:
         """The filters of this agent that a notification from above matches: those of the
         subscriptions to which our router forwards it."""
-        ways = self._router.ways(tuple([mark.label for mark in message.marks]))
+        marks = find_exact(message)
+        ways = self._router.ways(tuple([mark.label for mark in marks])) if marks else {}
         return tuple([self._texts[one] for one in ways if one in self._texts])
 
-    def _matched(self, number: int, message: m.Notification) -> tuple[str, ...]:
+    def _list_matching(self, number: int, message: m.Notification) -> tuple[str, ...]:
         """The filters that a delivered notification matches. Our router may not know the labels of
-        a recovered notification. In that case, only filters that are known to match are returned,
-        at least the filter of the subscription `number`."""
+        a recovered notification. In that case, only filters that are known to match are returned.
+        The filter of the subscription `number` is among them, unless the notification is only
+        related to it."""
         if self._live is not None:
             return self._live
-        known = dict.fromkeys((self._texts[number], *self._texts_for(message)))
+        marks = find_exact(message)
+        is_related = len(marks) < len(message.marks)
+        known = dict.fromkeys(self._texts_for(message) if is_related else
+                              (self._texts[number], *self._texts_for(message)))  # fmt: skip
         for other, (machine, _) in self._subscriptions.items():
-            if machine.tracks(message.marks):
+            if machine.tracks(marks):
                 known[self._texts[other]] = None
         return tuple(known)

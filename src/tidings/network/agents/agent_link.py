@@ -17,7 +17,7 @@ import msgspec
 
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network.agents.refusals import Refusal, TimedOut
-from tidings.network.link import Link
+from tidings.network.link import Link, keep_early
 from tidings.network.router_url import RouterUrl
 from tidings.network.tls import sentence_of
 from tidings.routing.channels import Flow, Frames, Heard, Repeats
@@ -247,6 +247,7 @@ class AgentLink:
                         self._handle_end,
                         patience=self.times.silent,
                         largest=frames.LARGEST_DOWN,
+                        early=keep_early,
                     ),
                     place.host,
                     place.port,
@@ -297,6 +298,7 @@ class AgentLink:
                         self._handle_end,
                         patience=patience,
                         largest=frames.LARGEST_DOWN,
+                        early=keep_early,
                     ),
                     host,
                     port,
@@ -461,7 +463,7 @@ class AgentLink:
                 self._pulse(self._link, now)
 
     def _pulse(self, link: Link, now: float) -> None:
-        """Repeat what was said last in each channel, and open channels again that were refused."""
+        """Repeat the last message in each channel, and open refused channels again."""
         if now - self._pulsed >= self.times.resubscribe:
             self._pulsed = now
             pulse = self._repeats.pulse()

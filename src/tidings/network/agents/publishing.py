@@ -405,9 +405,12 @@ class Publishing(ABC):
             settled = self._pieces.pop(0).done
             if not settled.done():
                 settled.set_result(None)
-        for stamp in [*self._acks]:
+        stamps, self._publisher.early = self._publisher.early, []
+        for stamp in self._acks:
             if stamp > self._publisher.acknowledged:
                 break
-            done = self._acks.pop(stamp)
-            if not done.done():
+            stamps.append(stamp)
+        for stamp in stamps:
+            done = self._acks.pop(stamp, None)
+            if done is not None and not done.done():
                 done.set_result(stamp)

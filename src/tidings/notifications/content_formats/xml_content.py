@@ -114,7 +114,7 @@ class _Reader:
                     f"element {element.name}: found nil and a text, expected one of them"
                 )
             return None
-        value = _typed(text, element.kind)
+        value = _convert(text, element.kind)
         if value is None:
             raise self._problem(
                 f"element {element.name}: found {text.strip()!r}, expected type {element.kind!r}"
@@ -128,7 +128,7 @@ class _Reader:
         return NotificationError(f"XML, line {self._parser.CurrentLineNumber}: {sentence}")
 
 
-def _typed(text: str, kind: str) -> Any:
+def _convert(text: str, kind: str) -> Any:
     """Convert a text to a type; None if it does not fit."""
     if kind in ("", "string"):
         return text

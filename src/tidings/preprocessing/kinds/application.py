@@ -55,7 +55,7 @@ class Application(Kind):
         try:
             sql: object = self._object.read_interest(text)
         except Exception as problem:
-            raise FilterError(_failed(self._name, problem), text) from None
+            raise FilterError(_describe_failure(self._name, problem), text) from None
         if not isinstance(sql, str):
             raise FilterError(
                 f"the preprocessor '{self._name}' returned {type(sql).__name__}, expected a filter "
@@ -74,7 +74,7 @@ class Application(Kind):
         try:
             found: Any = self._object.read_event(dict(event))
         except Exception as problem:
-            raise NotificationError(_failed(self._name, problem)) from None
+            raise NotificationError(_describe_failure(self._name, problem)) from None
         if not isinstance(found, Mapping) or not all(isinstance(one, str) for one in found):
             raise NotificationError(
                 f"the preprocessor '{self._name}' returned {type(found).__name__}, expected a "
@@ -97,7 +97,7 @@ def load_object(definition: KindDefinition) -> InterestClass:
     try:
         made: InterestClass = found(**definition.settings)
     except Exception as problem:
-        raise EnvironmentProblem(_failed(name, problem)) from None
+        raise EnvironmentProblem(_describe_failure(name, problem)) from None
     for method in ("columns", "read_interest", "read_event"):
         if not callable(getattr(made, method, None)):
             raise EnvironmentProblem(f"the preprocessor '{name}' has no method {method}()")
@@ -122,10 +122,10 @@ def _load(name: str) -> Any:
     try:
         return known[name].load()
     except Exception as problem:
-        raise EnvironmentProblem(_failed(name, problem)) from None
+        raise EnvironmentProblem(_describe_failure(name, problem)) from None
 
 
-def _failed(name: str, problem: Exception) -> str:
+def _describe_failure(name: str, problem: Exception) -> str:
     if isinstance(problem, ValueError):  # its text is the reason
         return str(problem)[:300] or f"the preprocessor '{name}' refuses this"
     return f"the preprocessor '{name}' raised {type(problem).__name__}: {str(problem)[:200]}"

@@ -20,7 +20,7 @@ decides them; then the notification is matched, and each call is looked up.
 Used by kinds and by the view of a channel; broker starts the processes. Start at decisions.py.
 """
 
-from tidings.preprocessing.predicates.call_index import CallIndex
+from tidings.preprocessing.predicates.call_index import CallIndex, calls_in
 from tidings.preprocessing.predicates.decisions import Decisions, PredicateCall
 from tidings.preprocessing.predicates.helper_program import ANSWER, BATCH, Code
 from tidings.preprocessing.predicates.installed import HELPER, PREDICATES, need_predicates
@@ -34,5 +34,6 @@ __all__ = [
     "Code",
     "Decisions",
     "PredicateCall",
+    "calls_in",
     "need_predicates",
 ]

@@ -49,7 +49,7 @@ class Decisions:
         """The functions for reading filters that call these predicates. A call that is not
         decided is null; the caller must make sure that no filter needs it (CallIndex)."""
 
-        def looked_up(name: str) -> Callable[..., Any]:
+        def look_up(name: str) -> Callable[..., Any]:
             return lambda *values: self._results.get(PredicateCall(name, values).key)
 
-        return {name: looked_up(name) for name in names}
+        return {name: look_up(name) for name in names}

@@ -3,7 +3,7 @@
     value ──> centres within the radius (ordered index) ──> join the nearest, or found a cluster
     query ──> centres within radius + near              ──> their members that are near
 
-A value is in one cluster. After many changes, `tidy` groups all values anew into few clusters.
+A value is in one cluster. After many changes, `tidy` groups all values again, into few clusters.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Clusters(ABC, Generic[Located]):
                     yield member, away
 
     def tidy(self) -> None:
-        """Group all values anew."""
+        """Group all values again."""
         values = list(self._of)
         groups = self._group(values)
         for cluster in list(self._clusters.values()):

@@ -5,9 +5,9 @@
                     element        element       each in a cluster of its context
 
 A node is one combination of terms that was forwarded to one hop. It is found through each of its
-elements, and its merit is the sum over the terms of the query. It leaves when its last id is
-cancelled, when it has not been used for a while, or when the store is full and it was used least.
-The caller gives the time, in seconds.
+elements, and its merit is the sum over the terms of the query. A node leaves when its last id is
+cancelled, when it has not been used for a while, or when the store is full and no other node was
+used less. The caller gives the time, in seconds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -24,7 +24,7 @@ from tidings.relations.semantic import Context, Edge, SemanticStore, Term, Value
 
 
 class StoreSettings(msgspec.Struct, frozen=True):
-    """What the store admits and keeps."""
+    """Which nodes the store admits, and how long it keeps them."""
 
     least: int = 1
     """A node is admitted if this many subscriptions matched."""
@@ -108,8 +108,9 @@ class ClusterStore:
         now: float,
         count: int | None = None,
     ) -> ForwardedNode | None:
-        """Take in what was forwarded; None if too few subscriptions matched it, or if it has no
-        terms. `count` says how many subscriptions the ids stand for, if it is not one each."""
+        """Store that a message with these terms was forwarded; None if too few subscriptions
+        matched it, or if it has no terms. `count` is the number of subscriptions that the ids stand
+        for, if it is not one each."""
         terms = tuple(dict.fromkeys(terms))
         ids = set(ids)
         node = self._nodes.get((frozenset(terms), hop))
@@ -135,8 +136,8 @@ class ClusterStore:
             node.last = max(node.last, now)
 
     def cancel(self, id_: Hashable, *hops: Hashable) -> None:
-        """Remove a subscription, perhaps only at some hops, and the nodes that were there for it
-        alone."""
+        """Remove a subscription, perhaps only at some hops, and the nodes that only this
+        subscription needed."""
         holders = self._by_id.pop(id_, {})
         stay = {at: node for at, node in holders.items() if hops and node.hop not in hops}
         if stay:
@@ -147,8 +148,8 @@ class ClusterStore:
                 self.forget(node)
 
     def age(self, now: float) -> int:
-        """Forget the nodes that were not used for a while, and return how many. Uses count half
-        from now on, so that what was popular once can be replaced."""
+        """Forget the nodes that were not used for a while, and return how many. The other nodes
+        lose half of their uses, so that a node that is no longer popular can be replaced."""
         old = [node for node in self._nodes.values() if node.last + self.settings.keep < now]
         for node in old:
             self.forget(node)
@@ -226,6 +227,14 @@ class ClusterStore:
         return sorted(
             (hit for hit in hits if hit.merit > 0), key=lambda hit: (-hit.merit, hit.node.number)
         )
+
+    def ids(self) -> Collection[Hashable]:
+        """The ids of all nodes."""
+        return self._by_id.keys()
+
+    def hops_of(self, id_: Hashable) -> set[Hashable]:
+        """The hops of the nodes that have an id."""
+        return {node.hop for node in self._by_id.get(id_, {}).values()}
 
     def nodes_at(self, term: Term) -> Mapping[int, ForwardedNode]:
         """The nodes that have exactly this term, by number."""

@@ -1,7 +1,7 @@
-"""Which of the values that are held are related to a term of a message, and how strongly.
+"""Finds the stored values that are related to a term of a message, and how strongly.
 
     exact, ancestor, people   the values that the term looks for, by key
-    descendant                values that are held below the term: each is filed under what is above
+    descendant                stored values below the term: each is filed under the values above it
     near                      members of clusters around the term
 
 A value counts once for each term, by its best edge.
@@ -9,7 +9,7 @@ A value counts once for each term, by its best edge.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tidings.relations.clusters.cluster import Cluster, PlaceClusters, TimeClusters
@@ -69,13 +69,13 @@ class Elements:
             self.places.remove(term.value)
 
     def refile(self, term: Term) -> None:
-        """File a value anew, after its tree has grown."""
+        """File a value again, after its tree has grown."""
         if term in self._above:
             self._unfile(term)
             self._file(term)
 
     def above(self, term: Term) -> tuple[Term, ...]:
-        """What a value that is held is filed under."""
+        """The terms under which a stored value is filed."""
         return self._above[term]
 
     def tidy(self) -> None:
@@ -96,14 +96,12 @@ class Elements:
             if term.context == context and not in_cluster:
                 yield term.value, [term.value]
 
-    def related(self, term: Term) -> dict[Value, Edge]:
-        """The values that are held and related to a term, each with its best edge."""
+    def related(self, term: Term, wanted: Mapping[Value, Edge] | None = None) -> dict[Value, Edge]:
+        """The values that are held and related to a term, each with its best edge. `wanted` are the
+        values that it looks for, if they are known already."""
         context = term.context
-        found = {
-            value: edge
-            for value, edge in self.semantic.expand(term, self.weights).items()
-            if (context, value) in self._above
-        }
+        wanted = self.semantic.expand(term, self.weights) if wanted is None else wanted
+        found = {value: wanted[value] for value in wanted if (context, value) in self._above}
         down = Edge(self.weights.descendant, "descendant")
         for below in self._below.get(term, ()):
             _improve(found, below.value, down)

@@ -6,9 +6,11 @@
     event_terms.py   the attributes of events that have a place, a time, tags, a person
     scoring.py       merits of hops, limits, the best nodes
     exact_table.py   the exact search, which skips what is answered already
-    related.py       subscriptions that want what is related, by weight
+    related.py       subscriptions that want related messages, by weight
+    gates.py         finds them through an exact test as well
     postings.py, merit_kernels.py    what a term finds, as arrays; merits added up in compiled code
     plans.py         what to send at once for values that come again and again
+    forwarded_merit.py    the merit of a message for a queue
     hop_frames.py    what is sent to one hop
     repository.py    all together: propose, complete, work
 
@@ -17,14 +19,17 @@ Users get `Repository` from `tidings.relations`. Start at repository.py.
 
 from tidings.relations.merit.event_terms import Reading, TermReader
 from tidings.relations.merit.exact_table import ExactTable
+from tidings.relations.merit.forwarded_merit import ForwardedMerit
 from tidings.relations.merit.hop_frames import Frame
 from tidings.relations.merit.postings import Postings
-from tidings.relations.merit.related import RelatedInterests, RelatedMatch
+from tidings.relations.merit.related import ROUNDING, RelatedInterests, RelatedMatch
 from tidings.relations.merit.repository import Proposal, Repository
 from tidings.relations.merit.scoring import Limit, best_nodes, choose_hops, score_hops
 
 __all__ = [
+    "ROUNDING",
     "ExactTable",
+    "ForwardedMerit",
     "Frame",
     "Limit",
     "Postings",

@@ -97,7 +97,7 @@ class TermReader:
         return term
 
     def forget(self) -> None:
-        """Read names anew, after the semantic store has grown."""
+        """Read names again, after the semantic store has grown."""
         self._terms.clear()
 
     def _has_known_place(self, terms: dict[Term, None]) -> bool:

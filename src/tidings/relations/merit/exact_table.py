@@ -1,4 +1,4 @@
-"""The exact search, which skips what an earlier message has answered already.
+"""The exact search, which skips the filters whose answer is known from an earlier message.
 
 A filter that reads only attributes of contexts gives the same answer to two messages that agree on
 these attributes. So filters are kept apart by the attributes that they read:
@@ -7,11 +7,11 @@ these attributes. So filters are kept apart by the attributes that they read:
     topic = 'T7' AND city = 'Chicago'   reads topic, city     answers by topic and city
     topic = 'T7' AND price > 9          reads price too       always searched
 
-For values that were forwarded before, the whole answer of such a group is held: it names all ids of
-the group that match, and is kept up to date while subscriptions come and go. If all such answers to
-a message are held, only filters of the last kind are searched, for which there is a matcher of
-their own; otherwise the matcher of all filters is asked. So a search never takes longer than one
-without answers. Near or broader values prove nothing, and skip nothing.
+For values that were forwarded before, this module holds the whole answer of such a group: all ids
+of the group that match. Answers are updated when subscriptions change. If all answers to a message
+are held, only filters of the last kind are searched, which have a matcher of their own; otherwise
+the matcher of all filters is used. So a search never takes longer than one without answers. Near or
+broader values prove no match, so for them no filter is skipped.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class ExactTable:
 
     def hold(self, event: Event, found: Found) -> list[tuple[Group, Values]]:
         """Hold the answers to a message, of all groups that can be skipped; `found` has the ids of
-        all groups. Return what is held, to be released later."""
+        all groups. Return the held answers, to be released later."""
         held: list[tuple[Group, Values]] = []
         for group, ids in found.items():
             values = None if group is None else self._values(group, event)

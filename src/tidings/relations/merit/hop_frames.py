@@ -1,4 +1,4 @@
-"""What is sent to one hop."""
+"""The frames that hops get."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tidings.relations.merit.related import RelatedMatch
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """What is sent to one hop: the ids that match exactly, and those that the message is related
-    to. A hop that was served at once needs the payload only once."""
+    """A frame for one hop: the ids that match exactly, and those to which the message is related. A
+    hop that was served at once needs the payload only once."""
 
     hop: Hashable
     ids: tuple[Hashable, ...]

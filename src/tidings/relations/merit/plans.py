@@ -1,8 +1,13 @@
-"""What to send at once for the values of a message, remembered until it changes.
+"""The frames to send at once for the values of a message, remembered until they change.
 
-Popular messages come with the same values again and again. The plan for such values has the frames
+Popular messages have the same values again and again. The plan for such values has the frames
 that are sent at once and the answers that are held; to find it takes one look-up in a dictionary.
-It is dropped when one of its terms finds something else, or when one of its answers changes.
+The plan is dropped when a search for one of its terms would have another result, or when one of its
+answers changes.
+
+To make a plan takes longer than the exact search of one message, and most values occur in one
+message only. So a repository may plan only for values that were forwarded before, or that occur a
+second time; `Sightings` remembers which values have occurred once.
 """
 
 from __future__ import annotations
@@ -22,21 +27,45 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Plan(msgspec.Struct, eq=False):
-    """What is sent at once, and what is decided already. `nodes` are used by each message."""
+    """The frames that are sent at once, and the answers that are already known. Each message with
+    these values uses the `nodes`."""
 
     terms: tuple[Term, ...]
     frames: tuple[Frame, ...]
     """To be sent at once."""
     later: tuple[Frame, ...]
-    """What is decided already, for hops that are not served at once."""
+    """Frames for ids that match by an answer, to hops that are not served at once."""
     answered: Found
     decisive: tuple[tuple[Group, Values], ...]
     """The answers that are held, or could be."""
     nodes: tuple[ForwardedNode, ...]
     learnt: frozenset[Hashable]
-    """Hops to which just these terms were forwarded before; none if an answer is not held yet."""
+    """Hops to which exactly these terms were forwarded before; none if an answer is not held
+    yet."""
     asked: int = 0
     last: float = 0.0
+
+
+UNPLANNED = Plan((), (), (), Found(), (), (), frozenset())
+"""For values that have no plan yet: nothing is sent at once, and nothing is decided."""
+
+
+class Sightings:
+    """Values that have occurred once. Of two sets, the older one is forgotten when the newer one is
+    full."""
+
+    def __init__(self) -> None:
+        self._now: set[Values] = set()
+        self._before: set[Values] = set()
+
+    def is_first(self, values: Values) -> bool:
+        """Note values; return whether this is their first occurrence."""
+        if values in self._now or values in self._before:
+            return False
+        if len(self._now) >= MOST:
+            self._before, self._now = self._now, set()
+        self._now.add(values)
+        return True
 
 
 class Plans:
@@ -63,7 +92,7 @@ class Plans:
             self._of_answer.setdefault(answer, set()).add(values)
 
     def drop_term(self, term: Term) -> None:
-        """Drop the plans for a term that finds something else."""
+        """Drop the plans for a term that finds other nodes now."""
         for values in list(self._of_term.get(term, ())):
             self._drop(values)
 

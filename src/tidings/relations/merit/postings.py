@@ -3,9 +3,9 @@
     term ──> slots of nodes, weights ─┐
     term ──> slots of nodes, weights ─┴─> merits of nodes ──> merits of hops
 
-What a term finds is remembered until a node comes or goes at an element that it looks at. A new
-element is looked at by the terms that look for it, by those above it, and by all terms with a
-position, which it may be near to.
+The nodes that a term finds are remembered until a node is added or removed at an element that the
+term looks at. A new element concerns the terms that look for it, the terms above it, and all terms
+with a position, which may be near to it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FIRST_SLOTS, FIRST_HOPS = 1024, 8
 
 
 class Posting(msgspec.Struct, frozen=True, eq=False):
-    """What a term finds. `same` are the nodes that have the term itself."""
+    """The nodes that a term finds. `same` are the nodes that have the term itself."""
 
     slots: Array
     weights: Array
@@ -36,8 +36,8 @@ class Posting(msgspec.Struct, frozen=True, eq=False):
 
 
 class Postings:
-    """What terms find in a store, and the merits of hops. `dropped` is called with each term that
-    now finds something else."""
+    """The nodes that terms find in a store, and the merits of hops. `dropped` is called with each
+    term that now finds other nodes."""
 
     def __init__(self, store: ClusterStore, dropped: Callable[[Term], None]) -> None:
         self._store = store
@@ -56,7 +56,7 @@ class Postings:
         store.watch(self._changed)
 
     def of(self, term: Term) -> Posting:
-        """What a term finds."""
+        """The nodes that a term finds."""
         found = self._postings.get(term)
         return self._look_up(term) if found is None else found
 
@@ -84,12 +84,12 @@ class Postings:
             self._drop(next(iter(self._postings)))
         elements, context = self._store.elements, term.context
         best: dict[int, float] = {}
-        related = elements.related(term)
+        wanted = elements.semantic.expand(term, elements.weights)
+        related = elements.related(term, wanted)
         for value, edge in related.items():
             for number in self._store.nodes_at(Term(context, value)):
                 if edge.weight > best.get(number, 0.0):
                     best[number] = edge.weight
-        wanted = elements.semantic.expand(term, elements.weights)
         looked_at = tuple(Term(context, one) for one in {**wanted, **related})
         slots = np.fromiter((self._slots[number] for number in best), np.int32, len(best))
         weights = np.fromiter(best.values(), np.float64, len(best))

@@ -1,4 +1,4 @@
-"""Subscriptions that also want what is related: `related=0.7`.
+"""Subscriptions that also want related messages: `related=0.7`.
 
     city = 'Chicago' AND day = 'Christmas' AND dep_delay > 60,  related 0.7
 
@@ -6,9 +6,9 @@
     dep_delay   any other test: it must hold exactly
 
 A test counts as one of a context if it names the values that it allows, and is the first of its
-context. If a filter is an OR, the
-best of its alternatives counts. A weight of 1.0 may come from a broader value, so what is related
-is marked as such even then; what matches exactly is never delivered as related.
+context. If a filter is an OR, the best of its alternatives counts. A weight of 1.0 may come from a
+broader value, so a related message is marked as related even then; an exact match is never
+delivered as related.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ import msgspec
 from tidings.filters import Filter
 from tidings.filters.canonical import Form
 from tidings.filters.language import Attribute, Call, Literal, term_value
-from tidings.filters.values import STRING, TIME, ValueSet, key
+from tidings.filters.values import STRING, TIME, Key, ValueSet, key
 from tidings.model import Event, FilterError, TidingsError
 from tidings.relations.clusters import Elements
 from tidings.relations.merit.event_terms import TermReader
+from tidings.relations.merit.gates import Alternative, Gated, Gates
 from tidings.relations.semantic import (
     DAY,
     Context,
@@ -36,24 +37,26 @@ from tidings.relations.semantic import (
 )
 
 MOST_POINTS = 64  # values of one test
+ROUNDING = 1e-9
+"""By how much a weight may miss a limit: the mean of 0.7, 0.7 and 0.7 is a little less than 0.7."""
 MOST_TERMS = 65_536  # terms whose related values are remembered
 
 
+Best = tuple[Edge, Value | None, Value | None]  # the value that is named, and the message's own
+_NONE: Best = Edge(0.0, "none"), None, None
+
+
 class RelatedMatch(msgspec.Struct, frozen=True):
-    """A subscription that a message is related to: how strongly, and why in each context."""
+    """A subscription to which a message is related: how strongly, and, for each context, why, which
+    of the values in the filter is related, and to which value of the message; None for a context
+    without a related value."""
 
     id: Hashable
     hop: Hashable
     weight: float
     reasons: tuple[tuple[Context, Edge], ...]
-
-
-class Alternative(msgspec.Struct, frozen=True, eq=False):
-    """One box of a filter: its values in each context, and its other tests."""
-
-    id: Hashable
-    wanted: dict[Context, frozenset[Term]]
-    others: dict[str, ValueSet]
+    values: tuple[Value | None, ...] = ()
+    own: tuple[Value | None, ...] = ()
 
 
 class Interest(msgspec.Struct, frozen=True, eq=False):
@@ -64,61 +67,81 @@ class Interest(msgspec.Struct, frozen=True, eq=False):
 
 
 class RelatedInterests:
-    """The subscriptions that want what is related, found through the values that they name."""
+    """The subscriptions that want related messages, found through the values that they name."""
 
     def __init__(self, semantic: SemanticStore, weights: Weights, reader: TermReader) -> None:
         self._reader = reader
         self._named = reader.reading.named()
         self._elements = Elements(semantic, weights)
         self._interests: dict[Hashable, Interest] = {}
-        self._wanting: dict[Term, dict[int, Alternative]] = {}
-        self._related: dict[Term, dict[Value, Edge]] = {}  # what terms find, until values change
+        self._gates = Gates()
+        self._wanting: dict[Term, Gated] = {}
+        self._related: dict[Term, dict[Value, Edge]] = {}  # related values, until values change
 
     def __len__(self) -> int:
         return len(self._interests)
 
-    def add(self, id_: Hashable, filter_: Filter, hop: Hashable, least: float) -> None:
-        """Add a subscription that wants what is related by at least `least`."""
+    def check(self, filter_: Filter, least: float) -> tuple[Alternative, ...]:
+        """The alternatives of a filter; raises TidingsError if no message can be related to the
+        filter, or if `least` is not a weight."""
+        return self._check(None, filter_, least)
+
+    def _check(self, id_: Hashable, filter_: Filter, least: float) -> tuple[Alternative, ...]:
         if not 0 < least <= 1:
-            raise TidingsError(f"found related={least}, expected a number above 0, up to 1")
-        form = filter_.form
-        if form.boxes is None:
+            raise TidingsError(f"found related={least}, expected a number above 0 and at most 1")
+        if filter_.form.boxes is None:
             raise FilterError("found a filter with too many alternatives, expected one for which "
                               "related=... can be computed")  # fmt: skip
-        alternatives = tuple(self._split(id_, form))
+        alternatives = tuple(self._split(id_, filter_.form))
         if not any(one.wanted for one in alternatives):
             names = ", ".join(self._named) or "none"
             raise FilterError(
                 f"found related={least}, expected a test that names values of a context ({names})"
             )
-        self._interests[id_] = Interest(hop, least, form, alternatives)
+        return alternatives
+
+    def add(self, id_: Hashable, filter_: Filter, hop: Hashable, least: float) -> None:
+        """Add a subscription that wants messages that are related by at least `least`."""
+        terms = filter_.form.terms
+        alternatives = tuple(
+            msgspec.structs.replace(
+                one, gate=self._gates.choose((terms[text], one.others[text]) for text in one.others)
+            )
+            for one in self._check(id_, filter_, least)
+        )
+        self._interests[id_] = Interest(hop, least, filter_.form, alternatives)
         self._related.clear()
         for one in alternatives:
-            for term in _terms(one):
+            for term in one.terms():
                 self._elements.add(term)
-                self._wanting.setdefault(term, {})[id(one)] = one
+                self._wanting.setdefault(term, Gated()).add(id(one), one)
+
+    def set_least(self, id_: Hashable, least: float) -> None:
+        """From now on, a subscription gets messages that are related by at least `least`."""
+        self._interests[id_] = msgspec.structs.replace(self._interests[id_], least=least)
 
     def can_weigh(self, filter_: Filter) -> bool:
-        """Whether what is related to a filter can be found: it names values of a context."""
+        """Whether messages can be related to a filter: it names values of a context."""
         return any(one.wanted for one in self._split(None, filter_.form))
 
     def wants(self, id_: Hashable) -> bool:
-        """Whether a subscription wants what is related."""
+        """Whether a subscription wants related messages."""
         return id_ in self._interests
 
     def cancel(self, id_: Hashable) -> None:
         interest = self._interests.pop(id_, None)
         self._related.clear()
         for one in () if interest is None else interest.alternatives:
-            for term in _terms(one):
+            self._gates.drop(one.gate)
+            for term in one.terms():
                 wanting = self._wanting[term]
-                del wanting[id(one)]
+                wanting.remove(id(one), one)
                 if not wanting:
                     del self._wanting[term]
                     self._elements.remove(term)
 
     def refile(self, term: Term) -> None:
-        """File a term anew, after its tree has grown."""
+        """File a term again, after its tree has grown."""
         self._elements.refile(term)
         self._related.clear()
 
@@ -127,21 +150,25 @@ class RelatedInterests:
         """The subscriptions that an event is related to. `exact` are ids that match exactly."""
         if not self._interests:
             return []
-        candidates: dict[int, Alternative] = {}
-        edges: dict[int, dict[Context, Edge]] = {}
+        leave_out = set(exact)
+        reached: dict[int, tuple[Alternative, dict[Context, Best]] | None] = {}
+        values: dict[str, Key] = {}
         for term in terms:
             for value, edge in self._look_up(term).items():
-                for number, one in self._wanting[Term(term.context, value)].items():
-                    candidates[number] = one
-                    best = edges.setdefault(number, {})
-                    if term.context not in best or edge.beats(best[term.context]):
-                        best[term.context] = edge
-        leave_out = set(exact)
+                for items in self._wanting[Term(term.context, value)].find(event):
+                    for number, one in items.items():
+                        if number not in reached:
+                            passes = one.id not in leave_out and self._passes(one, event, values)
+                            reached[number] = (one, {}) if passes else None
+                        known = reached[number]
+                        if known is None:
+                            continue
+                        best = known[1]
+                        if term.context not in best or edge.beats(best[term.context][0]):
+                            best[term.context] = edge, value, term.value
         found: dict[Hashable, RelatedMatch] = {}
-        for number, one in candidates.items():
-            if one.id in leave_out:
-                continue
-            match = self._weigh(one, event, edges[number])
+        for one, best in filter(None, reached.values()):
+            match = self._weigh(one, best)
             old = found.get(one.id)
             if match is not None and (old is None or match.weight > old.weight):
                 found[one.id] = match
@@ -156,18 +183,27 @@ class RelatedInterests:
             found = self._related[term] = self._elements.related(term)
         return found
 
-    def _weigh(
-        self, one: Alternative, event: Event, edges: Mapping[Context, Edge]
-    ) -> RelatedMatch | None:
+    def _passes(self, one: Alternative, event: Event, values: dict[str, Key]) -> bool:
+        """Whether all other tests hold. `values` are those of the event that were read before."""
+        terms = self._interests[one.id].form.terms
+        for text, allowed in one.others.items():
+            value = values.get(text)
+            if value is None:
+                value = values[text] = key(term_value(terms[text], event))
+            if value not in allowed:
+                return False
+        return True
+
+    def _weigh(self, one: Alternative, edges: Mapping[Context, Best]) -> RelatedMatch | None:
         interest = self._interests[one.id]
-        best = {context: edges.get(context, Edge(0.0, "none")) for context in one.wanted}
-        weight = sum(edge.weight for edge in best.values()) / len(best)
-        if weight < interest.least:
+        best = {context: edges.get(context, _NONE) for context in one.wanted}
+        weight = sum(edge.weight for edge, *_ in best.values()) / len(best)
+        if weight < interest.least - ROUNDING:
             return None
-        for term, allowed in one.others.items():
-            if key(term_value(interest.form.terms[term], event)) not in allowed:
-                return None
-        return RelatedMatch(one.id, interest.hop, weight, tuple(best.items()))
+        reasons = tuple((context, edge) for context, (edge, *_) in best.items())
+        values = tuple(value for _, value, _ in best.values())
+        own = tuple(value for *_, value in best.values())
+        return RelatedMatch(one.id, interest.hop, weight, reasons, values, own)
 
     def _split(self, id_: Hashable, form: Form) -> Iterator[Alternative]:
         for box in form.boxes or ():
@@ -208,8 +244,3 @@ class RelatedInterests:
         found = [self._reader.term(context, name) for name in names]
         terms = frozenset(one for one in found if one is not None)
         return (context, terms) if None not in found else None
-
-
-def _terms(one: Alternative) -> Iterator[Term]:
-    for terms in one.wanted.values():
-        yield from terms

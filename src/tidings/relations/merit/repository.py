@@ -25,7 +25,7 @@ from tidings.relations.clusters import ClusterStore, ForwardedNode, Hit, StoreSe
 from tidings.relations.merit.event_terms import Reading, TermReader, values_of
 from tidings.relations.merit.exact_table import ExactTable, Found, Group, Values
 from tidings.relations.merit.hop_frames import Frame
-from tidings.relations.merit.plans import Plan, Plans
+from tidings.relations.merit.plans import UNPLANNED, Plan, Plans, Sightings
 from tidings.relations.merit.postings import Postings
 from tidings.relations.merit.related import RelatedInterests, RelatedMatch
 from tidings.relations.merit.scoring import Limit, best_nodes, choose_hops
@@ -51,7 +51,7 @@ class Proposal(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def answered(self) -> Found:
-        """What is decided already."""
+        """The answers that are already known."""
         return self.plan.answered
 
 
@@ -79,7 +79,11 @@ class Repository:
         attributes: Attributes | None = None,
         dictionary: Dictionary | None = None,
         background: bool = False,
+        plan_all: bool = True,
     ) -> None:
+        """With `plan_all=False`, values that were never forwarded have merits only from their
+        second message on, because finding merits takes longer than a search. This is faster if many
+        values occur only once."""
         self.semantic = semantic
         self.weights = weights or Weights()
         self.limit = limit or Limit()
@@ -91,6 +95,10 @@ class Repository:
         self.plans = Plans(self.store)
         self.postings = Postings(self.store, self.plans.drop_term)
         self.exact.watch(self.plans.drop_answer)
+        self.plan_all = plan_all
+        self._sightings = Sightings()
+        self._forwarded: dict[Values, int] = {}  # forwarded values -> number of nodes
+        self._values_of_node: dict[int, set[Values]] = {}
         self._values = values_of(reading)
         self._attributes = attributes
         self._dictionary = dictionary
@@ -128,14 +136,14 @@ class Repository:
         if count < 0:
             raise TidingsError(f"found {count} subscriptions, expected at least 0")
         if self.related.wants(id_) and (not count or set(self.exact.hops(id_)) != {hop}):
-            raise TidingsError(f"found another hop of {id_!r}, expected one, because it wants "
+            raise TidingsError(f"found a second hop for {id_!r}, expected one, because it wants "
                                "related messages")  # fmt: skip
         self.exact.set_count(id_, hop, count)
         if not count:
             self.store.cancel(id_, hop)
 
     def cancel(self, id_: Hashable) -> None:
-        """Remove a subscription, and what was learnt for it alone."""
+        """Remove a subscription, and the nodes that only this subscription needed."""
         if id_ not in self.exact:
             raise TidingsError(f"found the id {id_!r}, expected one that is subscribed")
         self.exact.cancel(id_)
@@ -150,10 +158,12 @@ class Repository:
     # -- messages ------------------------------------------------------------------------------
 
     def propose(self, event: Event, now: float) -> Proposal:
-        """What to send at once."""
+        """Find the frames to send at once."""
         values = self._values(event)
         plan = None if values is None else self.plans.by_values.get(values)
         if plan is None:
+            if not self.plan_all and values is not None and self._is_new(values):
+                return Proposal(event, UNPLANNED, self.exact.changes)
             plan = self._plan(event)
             if values is not None:
                 self.plans.keep(values, plan)
@@ -162,6 +172,10 @@ class Repository:
         plan.asked += 1
         plan.last = now
         return Proposal(event, plan, self.exact.changes)
+
+    def _is_new(self, values: Values) -> bool:
+        """Whether values were never forwarded, and occur for the first time."""
+        return values not in self._forwarded and self._sightings.is_first(values)
 
     def _plan(self, event: Event) -> Plan:
         terms = self.reader.terms(event)
@@ -185,19 +199,22 @@ class Repository:
         """The frames that are still to be sent, after the exact search."""
         event, plan = proposal.event, proposal.plan
         sent = plan.frames
-        if proposal.changes != self.exact.changes:
+        if proposal.changes != self.exact.changes and plan is not UNPLANNED:
             plan = self._plan(event)
         found = self.exact.search(event, plan.answered)
         hops = self.exact.by_hop(found.ids())
+        terms = plan.terms
+        if plan is UNPLANNED and (hops or self.related):
+            terms = self.reader.terms(event)
         related: dict[Hashable, list[RelatedMatch]] = {}
         if self.related:
             exact = (*plan.answered.ids(), *found.ids())
-            for match in self.related.find(event, plan.terms, exact):
+            for match in self.related.find(event, terms, exact):
                 related.setdefault(match.hop, []).append(match)
         decided = {frame.hop: frame.ids for frame in (*plan.frames, *plan.later) if frame.ids}
-        if plan.terms and not plan.learnt.issuperset((*hops, *decided)):
+        if terms and not plan.learnt.issuperset((*hops, *decided)):
             found.update(plan.answered)
-            self._pending.append(Forwarded(event, plan.terms, found, now, self.exact.changes))
+            self._pending.append(Forwarded(event, terms, found, now, self.exact.changes))
         if sent is plan.frames and not hops and not related:
             return plan.later
         served = {frame.hop: frame.ids for frame in sent}
@@ -217,7 +234,7 @@ class Repository:
         return proposal.frames + self.complete(proposal, now)
 
     def best(self, event: Event, count: int) -> list[Hit]:
-        """What was forwarded before and is related most to an event."""
+        """The nodes in the store that are related most to an event."""
         return best_nodes(self.store.find(self.reader.terms(event)), count)
 
     # -- index work ----------------------------------------------------------------------------
@@ -236,7 +253,7 @@ class Repository:
         return len(self._pending)
 
     def age(self, now: float) -> int:
-        """Forget what was not used for a while, and return how many nodes that were."""
+        """Forget the nodes that were not used for a while, and return how many they were."""
         self.plans.count_uses()
         return self.store.age(now)
 
@@ -255,12 +272,24 @@ class Repository:
             if node is not None:
                 nodes.append(node)
         if nodes:
+            self._remember_values(event, nodes)
             held = self.exact.hold(event, found)
             for node in nodes:
                 self._hold(node, held)
             for answer in held:
                 if answer not in self._holders:
                     self.exact.release(*answer)
+
+    def _remember_values(self, event: Event, nodes: Iterable[ForwardedNode]) -> None:
+        """Remember that values were forwarded, for as long as one of the nodes is in the store."""
+        values = None if self.plan_all else self._values(event)
+        for node in nodes:
+            if values is None or node not in self.store:
+                continue
+            mine = self._values_of_node.setdefault(node.number, set())
+            if values not in mine and len(mine) < MOST_ANSWERS:
+                mine.add(values)
+                self._forwarded[values] = self._forwarded.get(values, 0) + 1
 
     def _hold(self, node: ForwardedNode, held: list[tuple[Group, Values]]) -> None:
         if node not in self.store:  # the bound has thrown it out again
@@ -274,6 +303,10 @@ class Repository:
     def _node_changed(self, node: ForwardedNode, joined: bool, _fresh: Sequence[Term]) -> None:
         if joined:
             return
+        for values in self._values_of_node.pop(node.number, ()):
+            self._forwarded[values] -= 1
+            if not self._forwarded[values]:
+                del self._forwarded[values]
         for answer in self._held.pop(node.number, ()):
             holders = self._holders[answer]
             holders.discard(node.number)

@@ -8,6 +8,7 @@
     acquaintances.py   people, nicknames and links
     dictionary.py      asks something outside about a name
     weights.py         how much each kind of hit counts, and what is near
+    term_bytes.py      the terms of a message as bytes, for frames
     semantic_store.py  all of them together: terms, and what a term looks for
 
 Nothing here knows what was forwarded. Users get these names from `tidings.relations`, which also
@@ -27,6 +28,7 @@ from tidings.relations.semantic.calendar import (
 from tidings.relations.semantic.dictionary import Dictionary, Entry, TableDictionary
 from tidings.relations.semantic.gazetteer import Gazetteer
 from tidings.relations.semantic.semantic_store import EXACT, Edge, SemanticStore
+from tidings.relations.semantic.term_bytes import decode_terms, encode_terms
 from tidings.relations.semantic.term_values import (
     CONTEXTS,
     Context,
@@ -70,6 +72,8 @@ __all__ = [
     "YearlyRule",
     "day_of",
     "day_span",
+    "decode_terms",
+    "encode_terms",
     "name_key",
     "place_distance",
 ]

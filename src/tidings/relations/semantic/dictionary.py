@@ -16,7 +16,7 @@ from tidings.relations.semantic.term_values import Context, name_key
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """What a dictionary says about a name. The names in `inside` are broader: the country of a
+    """The entry of a dictionary for a name. The names in `inside` are broader: the country of a
     city, the broader words of a tag. People have `links`: the other person, and the kind."""
 
     name: str
@@ -30,7 +30,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 class Dictionary(Protocol):
     def __call__(self, context: Context, name: str, /) -> Entry | None:
-        """What is known about a name."""
+        """The entry for a name; None if the dictionary has none."""
 
 
 class TableDictionary:

@@ -3,8 +3,8 @@
     "Chicago"  ──term──> Place("Chicago", 41.878, -87.63, 181)  ──expand──> Illinois, United States
     "Dave"     ──term──> "David"                                ──expand──> Anna (classmate), Elif
 
-It holds what is known before the first message: trees of places, times and tags, and a graph of
-people. It grows when a dictionary is asked about a name that it does not have.
+The store holds the knowledge from before the first message: trees of places, times and tags, and a
+graph of people. It grows when it asks a dictionary about a name that is not in the store.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ class SemanticStore:
         if isinstance(given, (tuple, list)) and 2 <= len(given) <= 3:
             if any(isinstance(one, bool) or not isinstance(one, (int, float)) for one in given):
                 return None
-            place = Place("", *map(float, given))
             try:
+                place = Place("", *map(float, given))
                 check_coordinates(place)
-            except AttributesError:
+            except (AttributesError, OverflowError):  # JSON has integers of any size
                 return None
             return place
         return None
@@ -109,7 +109,7 @@ class SemanticStore:
     # -- related values ------------------------------------------------------------------------
 
     def ancestors(self, term: Term, links: int) -> Mapping[Any, int]:
-        """What is above a term, with the number of links."""
+        """The values above a term, with the number of links."""
         value = term.value
         if isinstance(value, Place):
             return self.places.ancestors(value, links)
@@ -148,8 +148,9 @@ class SemanticStore:
     # -- growth --------------------------------------------------------------------------------
 
     def grow(self, context: Context, name: str, dictionary: Dictionary) -> Term | None:
-        """Ask a dictionary about a name, and add what it says, with broader names that are missing.
-        Return the term; None if the dictionary does not know the name, or says what does not fit.
+        """Ask a dictionary about a name, and add its entry, with broader names that are missing.
+        Return the term; None if the dictionary does not know the name, or if its entry does not
+        fit.
         """
         if context == "time":
             return self.term(context, name)

@@ -14,7 +14,7 @@
     channel_link.py the channels of one link
     credit.py       how much data of each channel may be in flight on a link
     routes.py       a table from channel to hop
-    repeats.py      pulses: one message for each link repeats what was said last in each channel
+    repeats.py      pulses: one message for each link repeats the last message of each channel
     sleeping.py     channels without traffic, of which only a few values are kept
 
 Numbers belong to one link. The lower end of a link chooses them, because a channel is always first

@@ -42,4 +42,4 @@ class Channel:
         self.beaten = float("-inf")  # when the machine last sent a beat
         self.told = 0  # notifications that were forwarded so far
         self.extra: Any = None
-        """What the node keeps for this channel besides, while it is awake."""
+        """Other data that the node keeps for this channel while it is awake."""

@@ -1,4 +1,4 @@
-"""The channels of one link: their numbers, what was said last in each, and the credit of each."""
+"""The channels of one link: the number, the last message and the credit of each."""
 
 from __future__ import annotations
 

@@ -288,8 +288,8 @@ class Channels:
     # -- time ----------------------------------------------------------------------------------
 
     def tick(self, now: float, *, kept: bool = True) -> list[Out]:
-        """Do the work that is due. Call this at least every half beat. Without `kept`, somebody
-        else ticks the channels that are never dropped."""
+        """Do the work that is due. Call this at least every half beat. Without `kept`, leave out
+        the channels that are never dropped; the caller ticks them itself."""
         out: list[Out] = []
         for channel in [*self.awake.values()]:
             if kept or not channel.is_kept:

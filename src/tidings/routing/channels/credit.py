@@ -185,8 +185,8 @@ class Flow:
             flow.held[of] = flow.held.get(of, 0) + size
 
     def skip(self, number: int) -> None:
-        """Append a note that notifications of a channel were dropped. A beat that
-        waits at the end is moved behind this note."""
+        """Append a note that notifications of a channel were dropped. If a beat is last in the
+        queue, it is moved behind this note."""
         beat = self._take_last_beat(number)
         queue = self._queues.get(number)
         if not queue or not isinstance(queue[-1].item, m.Skipped):

@@ -1,11 +1,11 @@
-"""Pulses: one message repeats what was said last in every channel of a link.
+"""Pulses: one message repeats the last message of every channel of a link.
 
     channel 1  Beat ── the same ── the same ── another Beat       sent: the first and the last
     channel 2  Beat ── the same ── the same ── the same           sent: the first
                           Pulse       Pulse       Pulse           one for both, with a digest
 
 Most channels are idle most of the time, and repeat the same message in each beat. Both ends of a
-link keep what was said last, so it need not be sent again. The digest in a pulse shows whether both
+link keep the last message, so it need not be sent again. The digest in a pulse shows whether both
 ends keep the same messages; if not, all of them are sent again. Links keep the order of messages,
 so this happens only if a number was closed meanwhile, or because of a bug.
 """
@@ -28,9 +28,12 @@ def is_repeat(before: Said | None, after: Said) -> bool:
     if isinstance(before, m.Beat) and isinstance(after, m.Beat):
         if after.totals or (after.edges is not None and after.edges != before.edges):
             return False
-        same = before.epoch, before.serial, before.subscribed, before.sum, before.seen
-        return same == (after.epoch, after.serial, after.subscribed, after.sum, after.seen)
+        return _state_of(before) == _state_of(after)
     return before == after
+
+
+def _state_of(beat: m.Beat) -> tuple[object, ...]:
+    return beat.epoch, beat.serial, beat.subscribed, beat.sum, beat.seen, beat.behind
 
 
 class _Latest:
@@ -55,7 +58,7 @@ class _Latest:
 
 
 class Repeats(_Latest):
-    """The sending end of a link: what it said last in each channel."""
+    """The sending end of a link: its last message in each channel."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,7 +85,7 @@ class Repeats(_Latest):
 
 
 class Heard(_Latest):
-    """The receiving end of a link: what the other end said last in each channel."""
+    """The receiving end of a link: the last message of the other end in each channel."""
 
     def __init__(self) -> None:
         super().__init__()

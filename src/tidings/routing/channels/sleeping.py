@@ -22,7 +22,7 @@ MOST_NODES = 1000  # channels with more nodes do not sleep
 
 
 class Asleep(msgspec.Struct, frozen=True):
-    """What is kept of the state machine of a channel."""
+    """The data of a channel's state machine that is kept while the channel sleeps."""
 
     lives: tuple[m.Life, ...]
     seen: int  # the highest serial that was seen
@@ -32,7 +32,7 @@ class Asleep(msgspec.Struct, frozen=True):
 
 def may_sleep(router: Router) -> bool:
     """Is the state of a state machine settled, and small enough to keep? A neighbour whose rights
-    are limited by filters keeps a channel awake, because what was granted to it is not kept."""
+    are limited by filters keeps a channel awake, because its granted nodes are not kept."""
     lives = router.standing.lineage.lives
     return (
         bool(lives)
@@ -41,6 +41,7 @@ def may_sleep(router: Router) -> bool:
         and not router.questions.open
         and not router.sums.counted
         and not router.sums.lagging
+        and not router.sums.is_behind
         and all(one.state is NodeState.ACTIVE for one in router.held.values())
         and not any(
             one.unknown or one.left_out or one.granted for one in router.neighbours.values()
@@ -49,7 +50,7 @@ def may_sleep(router: Router) -> bool:
 
 
 def put_to_sleep(router: Router) -> Asleep:
-    """What to keep of a state machine."""
+    """The data to keep of a state machine."""
     graph = router.graph
     nodes = tuple(
         [(node, router.total(node), graph.parents(node)) for node in graph.in_order([*router.held])]

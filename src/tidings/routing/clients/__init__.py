@@ -12,6 +12,7 @@
     delivering/       hands notifications to the application, once, whole and in order
     items.py          what a subscription yields
     confirming.py     what was confirmed of a named subscription
+    unsettled.py      the publications that are not settled, and which of them to send next
     publisher.py      stamps, and what to do when the rendezvous point has lost notifications
     choosing.py       which router an agent should use, by load and round trip
     acknowledged_runs.py   the stamps that were acknowledged to a publisher
@@ -19,8 +20,8 @@
     tagging/          what a pipeline follows, and the parts that it hands over
 
 The agent (network/agent.py) runs subscribers and publishers. The link of a pipeline
-(channel/link.py) runs a follower and a hander. This folder is for network, channel and cli. Users
-see only the items that subscriptions yield, which docs/network.md describes. Start at
+(channel/owner_link.py) runs a follower and a hander. This folder is for network, channel and cli.
+Users see only the items that subscriptions yield, which docs/network.md describes. Start at
 subscriber.py.
 """
 

@@ -5,11 +5,12 @@ the agent measures itself.
                                                                      ^── still better by then?
 
 The cost of a router is its round trip divided by the share of it that is free. An agent moves only
-to a router with a much lower cost (BETTER), after a random delay, if it is still better then, and
-not again for a while. Many agents see the same loads. So each of them moves only with a
-probability: the share of its router's agents that would have to leave to make the other router no
-longer much better. It chooses at random among the good routers, and the delays spread the moves
-over several reports. So agents do not all move to the same router, and do not move back and forth.
+to a router with a much lower cost (BETTER), after a random delay, if that router is still better by
+then. After a move, the agent stays for a while. Many agents see the same loads. So each of them
+moves only with a probability: the share of its router's agents that would have to leave to make the
+other router no longer much better. It chooses at random among the good routers, and the delays
+spread the moves over several reports. So agents do not all move to the same router, and do not move
+back and forth.
 """
 
 from __future__ import annotations
@@ -149,7 +150,7 @@ class Choosing:
         ]  # fmt: skip
 
     def _choose(self, better: Sequence[str]) -> str:
-        """The cheaper of two routers that are drawn among the good ones."""
+        """The cheaper of two routers that are drawn from the good ones."""
         most = SIMILAR * min(map(self.cost, better))
         good = [one for one in better if self.cost(one) <= most]
         return min(self._chance.choices(good, k=2), key=self.cost)

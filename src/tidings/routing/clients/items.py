@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
+from tidings.filters import Filter, parse
+from tidings.filters.language import may_have_names, naming_dialect
+from tidings.model import FilterError
+from tidings.routing.protocol.contents.related import Related
 from tidings.routing.protocol.lineage import Break
 
 
@@ -13,7 +18,9 @@ class Delivery(msgspec.Struct, frozen=True):
     """A notification that arrived: its payload, its running number at the rendezvous point
     (`serial`, counted over all filters, in the life `epoch`), and the filters of this agent that
     it matches (`matched`). The `attributes`, the `subject` and the `time` of publication, in
-    seconds since 1970, are set if the publisher sent them."""
+    seconds since 1970, are set if the publisher sent them. If the notification does not match the
+    filter, but is related to it, `related` has the weight and the reasons; only subscribers who ask
+    get such notifications."""
 
     epoch: int
     serial: int
@@ -26,6 +33,7 @@ class Delivery(msgspec.Struct, frozen=True):
     types: dict[str, Any] | None = None
     """For a row of a pipeline, whose payload is also its content: the fields that are times or
     decimals."""
+    related: Related | None = None
 
     @property
     def attributes(self) -> dict[str, Any] | None:
@@ -41,6 +49,28 @@ class Delivery(msgspec.Struct, frozen=True):
         from tidings.notifications.content_formats import decode_content  # loads Arrow
 
         return decode_content(self.content)
+
+    @property
+    def parts(self) -> dict[str, list[str]]:
+        """For each filter in `matched` that has named parts, the names of those that are true on
+        the attributes. Empty if the publisher did not send the attributes."""
+        named = [text for text in self.matched if may_have_names(text)]
+        attributes = self.attributes if named else None
+        if attributes is None:
+            return {}
+        read = ((text, _read_names(text)) for text in named)
+        return {text: one.matched_parts(attributes) for text, one in read if one is not None}
+
+
+@lru_cache(1024)
+def _read_names(text: str) -> Filter | None:
+    """A filter of this agent; None if only the rendezvous point can read it, because it calls
+    predicates of the channel."""
+    dialect = naming_dialect(text)
+    try:
+        return None if dialect is None else parse(text, dialect)
+    except FilterError:
+        return None
 
 
 class Lost(msgspec.Struct, frozen=True):

@@ -1,6 +1,10 @@
 """A publisher repeats its notifications in order until they are acknowledged, so that none is lost
 or accepted twice. It also finds out which acknowledged notifications are gone.
 
+In a channel in the order of merit, acknowledgments come in any order, and some after minutes. When
+a stamp is acknowledged after a later one, the publisher knows; then what waits does not keep others
+back (see unsettled.py).
+
 Acknowledged notifications are gone when the journal of the rendezvous point has gone back in time.
 The publisher learns this from the lineage (see lineage.py), or because the rendezvous point expects
 a stamp that is already settled. Then it reports which stamps are gone, and continues under a new
@@ -13,19 +17,18 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from tidings.routing.clients.acknowledged_runs import AcknowledgedRuns, merge_spans
+from tidings.routing.clients.unsettled import Unsettled, Waiting
 from tidings.routing.forwarding.neighbours import Name, Sent
 from tidings.routing.protocol import messages as m
-from tidings.routing.protocol.bodies import About
+from tidings.routing.protocol.contents.bodies import About
 from tidings.routing.protocol.lineage import Break, LineageVerdict, Span, Standing
 from tidings.routing.protocol.times import Times
 
-MOST_BYTES = 16 << 20  # bytes in flight, unless a single notification has more
 AGAIN = 10  # notifications that are repeated at once
 GONE = "the rendezvous point has lost notifications that it acknowledged"
 _INCARNATION = re.compile(r"~[0-9]+\Z")
@@ -34,9 +37,6 @@ _INCARNATION = re.compile(r"~[0-9]+\Z")
 def without_incarnation(name: str) -> str:
     """The name of a publisher that stays the same across incarnations."""
     return _INCARNATION.sub("", name) if "~" in name else name
-
-
-Waiting = tuple[bytes, bytes, About | None, bytes]  # content, payload, metadata, tag
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -69,20 +69,18 @@ class Publisher:
         self.router = router
         self.times = times or Times()
         self.window = window
-        self.acknowledged = acknowledged
-        """The last stamp that is settled: on the disk, or refused."""
         self.refused: list[Refused] = []
+        self.early: list[int] = []
+        """Stamps that were acknowledged before an earlier one, until they are taken from here."""
         self.breaks: deque[Break] = deque()
         self._incarnation = 0
         self._before = acknowledged  # stamps up to this one are from an earlier start
         self._standing = Standing(self.times)
         self._runs = AcknowledgedRuns()
         self._traced = float("-inf")
-        self._waiting: deque[Waiting] = deque()  # notifications after `acknowledged`
-        self._done: set[int] = set()  # settled stamps after the first unsettled one
-        self._sent_bytes = 0  # bytes of the waiting notifications that were sent
-        self._sent = 0  # how many of the waiting notifications were sent
-        self._allowed = window  # how many may be sent; fewer after a silence
+        self._unsettled = Unsettled(acknowledged, window)
+        self._highest = 0  # the highest stamp that was acknowledged
+        self._again = AGAIN
         self._said = 0.0
 
     @property
@@ -90,9 +88,14 @@ class Publisher:
         return f"{self.base}~{self._incarnation}" if self._incarnation else self.base
 
     @property
+    def acknowledged(self) -> int:
+        """The last stamp up to which all are settled: on the disk, or refused."""
+        return self._unsettled.acknowledged
+
+    @property
     def waiting(self) -> int:
-        """How many notifications are not acknowledged."""
-        return len(self._waiting)
+        """How many stamps come after those, up to the last one."""
+        return self._unsettled.last - self._unsettled.acknowledged
 
     def publish(
         self,
@@ -103,10 +106,10 @@ class Publisher:
         tag: bytes = b"",
     ) -> list[Sent]:
         """Publish the next notification; its stamp is `acknowledged + waiting` after the call."""
-        if not self._waiting:
+        if not self._unsettled:
             self._said = now
-        self._waiting.append((content, payload, about, tag))
-        return self._send_more()
+        self._unsettled.add((content, payload, about, tag))
+        return self._send_more(now)
 
     def publish_all(
         self,
@@ -118,13 +121,13 @@ class Publisher:
         """Publish many notifications, given as pairs of content and payload. If a time is given, in
         microseconds since 1970, subscribers get the content, too. `tags` has the tags of the
         notifications, if they are tagged."""
-        if not self._waiting:
+        if not self._unsettled:
             self._said = now
         tags = tags or (b"",) * len(pairs)
         for (content, payload), tag in zip(pairs, tags, strict=True):
             about = About(content, "", time) if time else None
-            self._waiting.append((content, payload, about, tag))
-        return self._send_more()
+            self._unsettled.add((content, payload, about, tag))
+        return self._send_more(now)
 
     def receive(self, message: m.Message, now: float) -> list[Sent]:
         out: list[Sent] = []
@@ -136,58 +139,54 @@ class Publisher:
                 out = self._on_published(message, now)
         return out + self._trace(now)
 
+    def join(self, now: float) -> list[Sent]:
+        """There is a new link. What waited at the other end of the last one is gone, and if stamps
+        are settled in any order, no silence would show that."""
+        return self._say_again(now) if self._unsettled.is_unordered else []
+
     def tick(self, now: float) -> list[Sent]:
         """Repeat notifications that were not acknowledged in time: a few at first, and more as
         acknowledgments arrive. Also ask for the lineage now and then, because a publisher that
         sends nothing does not hear of a new life."""
         anyway = bool(self._runs) and now - self._traced >= self.times.resubscribe
         out = self._trace(now, anyway=anyway)
-        if not self._waiting or now - self._said <= self.times.retry:
+        unsettled = self._unsettled
+        if unsettled.is_unordered:
+            out += self._messages(unsettled.draw_due(now))
+        if not unsettled or now - self._said <= self.times.retry:
             return out
         self._said = now
-        return out + self._say_again(min(AGAIN, self.window))
+        if not unsettled.is_unordered:
+            return out + self._say_again(now, min(AGAIN, self.window))
+        many, self._again = self._again, 2 * self._again  # others are not kept back
+        return out + self._messages(unsettled.draw_first(many))
 
     # -- acknowledgments -----------------------------------------------------------------------
 
     def _on_published(self, message: m.Published, now: float) -> list[Sent]:
         if message.expected:
-            return self._lack(message.expected)
-        first, last = self.acknowledged + 1, self.acknowledged + len(self._waiting)
+            return self._lack(message.expected, now)
+        unsettled = self._unsettled
+        first = unsettled.acknowledged + 1
         since = message.stamp if message.refusal else message.since
-        upto = min(last, message.stamp)
-        if since <= first <= upto and not message.refusal and not self._done:
-            # nearly always, the next ones are on the disk, and none was refused
-            self._runs.add(message.epoch, first, upto, message.serial)
-            self._settle(upto - first + 1, now)
-            return self._send_more()
-        news = set(range(max(first, since), upto + 1)) - self._done
+        upto = min(unsettled.last, message.stamp)
+        stamps: Sequence[int] = range(max(first, since), upto + 1)
+        if since > first or message.refusal or unsettled.is_unordered:
+            stamps = [stamp for stamp in stamps if stamp in unsettled]
+        if not stamps:
+            return []
         if message.refusal:
-            version = message.version
-            self.refused += [Refused(stamp, message.refusal, version) for stamp in news]
-        elif news:
-            self._runs.add(message.epoch, min(news), max(news), message.serial)
-        self._done |= news
-        settled = self.acknowledged
-        while settled + 1 in self._done:
-            settled += 1
-            self._done.remove(settled)
-        self._settle(settled - self.acknowledged, now)
-        return self._send_more()
-
-    def _settle(self, count: int, now: float) -> None:
-        """Note that the next `count` notifications are settled."""
-        if not count:
-            return
-        waiting = self._waiting
-        sent = min(self._sent, count)  # after a silence, fewer may have been sent
-        for at in range(count):
-            content, payload, *_ = waiting.popleft()
-            if at < sent:
-                self._sent_bytes -= len(content) + len(payload)
-        self._sent -= sent
-        self.acknowledged += count
-        self._allowed = min(self._allowed + count, self.window)
-        self._said = now
+            self.refused += [Refused(one, message.refusal, message.version) for one in stamps]
+        else:
+            self._runs.add(message.epoch, stamps[0], stamps[-1], message.serial)
+            if stamps[-1] < self._highest:
+                unsettled.widen(now)
+            self._highest = max(self._highest, stamps[-1])
+        if unsettled.settle(stamps):
+            self._said, self._again = now, AGAIN
+        if not message.refusal and stamps[-1] > unsettled.acknowledged:
+            self.early += stamps
+        return self._send_more(now)
 
     # -- lost notifications --------------------------------------------------------------------
 
@@ -203,10 +202,10 @@ class Publisher:
             return []
         lost = self._runs.take_lost(self._standing.lineage)
         if lost:
-            return self._begin_anew(lost)
-        return self._say_again(self.window)  # acknowledgments of the previous life are ignored
+            return self._begin_anew(lost, now)
+        return self._say_again(now)  # acknowledgments of the previous life are ignored
 
-    def _lack(self, expected: int) -> list[Sent]:
+    def _lack(self, expected: int, now: float) -> list[Sent]:
         """Handle a report that the rendezvous point lacks a stamp and all after it. This need not
         be a loss: the rendezvous point does not remember every refused stamp."""
         if expected > self.acknowledged:
@@ -214,32 +213,29 @@ class Publisher:
         lost = self._runs.take_from(expected)
         if expected <= self._before:
             lost = merge_spans((Span(expected, self._before), *lost))
-        return self._begin_anew(lost)
+        return self._begin_anew(lost, now)
 
-    def _begin_anew(self, lost: tuple[Span, ...]) -> list[Sent]:
+    def _begin_anew(self, lost: tuple[Span, ...], now: float) -> list[Sent]:
         if lost:
             self.breaks.append(Break(GONE, lost))
         self._before = 0
         self._incarnation += 1
-        return self._say_again(self.window)
+        self._highest = 0
+        return self._say_again(now)
 
     # -- sending -------------------------------------------------------------------------------
 
-    def _say_again(self, allowed: int) -> list[Sent]:
-        self._sent = self._sent_bytes = 0
-        self._allowed = allowed
-        return self._send_more()
+    def _say_again(self, now: float, allowed: int | None = None) -> list[Sent]:
+        self._unsettled.restart(now, allowed)
+        return self._send_more(now)
 
-    def _send_more(self) -> list[Sent]:
+    def _send_more(self, now: float) -> list[Sent]:
+        return self._messages(self._unsettled.draw(now))
+
+    def _messages(self, drawn: Iterable[tuple[int, Waiting]]) -> list[Sent]:
         out: list[Sent] = []
         first, name, router = self.acknowledged + 1, self.name, self.router
-        most = min(self._allowed, len(self._waiting))
-        for content, payload, about, tag in islice(self._waiting, self._sent, most):
-            size = len(content) + len(payload)
-            if self._sent and self._sent_bytes + size > MOST_BYTES:
-                break
-            self._sent_bytes += size
-            stamp = first + self._sent
+        for stamp, (content, payload, about, tag) in drawn:
             if about is None:
                 message = m.Publish(name, stamp, first, content, payload, tag=tag)
             else:
@@ -248,5 +244,4 @@ class Publisher:
                     about.subject, about.time, about.piece, tag=tag,
                 )  # fmt: skip
             out.append((router, message))
-            self._sent += 1
         return out

@@ -117,7 +117,7 @@ class Stream:
             return False
         self._standing.note_serial(serial)
         self._came.add(serial)
-        handout.take_next(self._standing.life, message, self._tracker)
+        handout.take_next(self._standing.life, message, mine, self._tracker)
         return True
 
     def take(self, message: m.Notification) -> None:
@@ -133,11 +133,12 @@ class Stream:
         if not is_asking and not self._tracker.is_complete():
             self._recover()
 
-    def compare(self, serial: int, total: int) -> None:
+    def compare(self, serial: int, total: int, *, behind: bool) -> None:
         """Compare the notifications that arrived with their total up to a serial. If all of them
-        arrived, an open request for the counts, whose answer may be slow, is settled too."""
+        arrived, an open request for the counts, whose answer may be slow, is settled too. While
+        nodes on the way are `behind`, notifications may be missing after this serial."""
         questions = self.questions
-        if self.order is not None:
+        if self.order is not None and not behind:
             self.order.hear(serial, self.complete)
         if questions.recovering is not None or not self.handout.has_room():
             return

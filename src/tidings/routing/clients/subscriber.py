@@ -301,8 +301,10 @@ class Subscriber:
             self.stream.doubt()
         elif message.serial and not self._fast:
             self.stream.take(message)
-        elif self.phase is Phase.ON and any(self.node in mark.label for mark in message.marks):
-            self._handout.take_fast(self.epoch, message)  # without numbers, or they do not matter
+        elif self.phase is Phase.ON:
+            mine = [mark for mark in message.marks if self.node in mark.label]
+            if mine:  # without numbers, or they do not matter
+                self._handout.take_fast(self.epoch, message, mine)
 
     def _on_beat(self, message: m.Beat) -> None:
         if self.phase is not Phase.ON:
@@ -317,7 +319,8 @@ class Subscriber:
         if self._fast:
             self.stream.settled = max(self.complete, message.serial)
         else:
-            self.stream.compare(message.serial, message.sum)  # the sum of one node is its total
+            # the sum of one node is its total
+            self.stream.compare(message.serial, message.sum, behind=message.behind)
 
     def _on_reply(self, message: m.Counted | m.Recovered | m.Settled) -> None:
         if self.phase is Phase.ON:

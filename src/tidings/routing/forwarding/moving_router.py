@@ -5,10 +5,10 @@
     second ─────┘  2  a beat from the second link shows that it has all of this: the router moves
                    3  everything is unsubscribed at home, and the beats from home confirm that
 
-The way back is the same, with the roles exchanged. If the second link ends, the router goes home at
-once. To the neighbours below, a move looks as if notifications may be missing (`Skipped`): they
-hold back what follows until the next beat, ask for what is missing, and recognise by its numbers
-what comes twice.
+The way back is the same, with the roles exchanged. If the second link ends, the router moves home
+at once. To the neighbours below, a move looks as if notifications may be missing (`Skipped`): they
+hold back later notifications until the next beat, ask for missing ones, and recognise duplicates by
+their numbers.
 
 Publications always go home, because the publisher is known there by its name. Both nodes above are
 told up to which number the neighbours below have received everything. So the rendezvous point keeps
@@ -64,7 +64,7 @@ class MovingRouter(Router):
 
     def end_link(self, other: Name, now: float) -> list[Sent]:
         """Note that a link has ended. The link home comes back, and `join_upstream` is called then;
-        any other link is forgotten, and if it was in use, the router goes home at once."""
+        any other link is forgotten, and if it was in use, the router moves home at once."""
         self.context.now = now
         if other == self.upstream != self.home:
             self.upstream, self.beside, self.is_moving = self.home, None, False
@@ -120,7 +120,7 @@ class MovingRouter(Router):
             if message.subscribed != self._wanted_beside():
                 if self.context.now - self._said >= self.times.retry:
                     self._greet_beside()
-            elif self.is_moving and message.serial >= self.serial:  # it is not behind us
+            elif self.is_moving and message.serial >= self.serial and not message.behind:
                 self._move()
         elif isinstance(message, m.Which):
             self._greet_beside()

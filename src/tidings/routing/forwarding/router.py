@@ -43,8 +43,16 @@ class Held(msgspec.Struct):
     total: int = 0
 
 
-PASSING = (NodeState.PENDING, NodeState.INTERRUPTED, NodeState.LEAVING)
+PASSING = (
+    NodeState.PENDING,
+    NodeState.INTERRUPTED,
+    NodeState.LEAVING,
+    NodeState.RETURNING,
+)
 """Transient states. The nodes in each of these states, usually few, are kept in a set."""
+REQUESTED = (NodeState.PENDING, NodeState.LEAVING, NodeState.RETURNING)
+"""The states in which the node above must answer."""
+JOINED = (NodeState.ACTIVE, NodeState.INTERRUPTED)
 WANTED = 50_000  # nodes in one Wanted message
 
 
@@ -71,6 +79,7 @@ class Router(Downstream):
         cache = Cache() if cache is None else cache
         super().__init__(name, times or Times(), cache, life, limits, total)
         self.upstream = upstream
+        self.sums.is_behind = True  # until the first beat
         self._mine = Tally()  # the tally of the wanted nodes
         self._by_state: dict[NodeState, set[int]] = {state: set() for state in PASSING}
         self.heard = 0.0  # when the last beat arrived
@@ -114,6 +123,8 @@ class Router(Downstream):
         """Say everything to the node above, and tell the neighbours that notifications may be
         missing."""
         self._pass_on_skipped()
+        for node in sorted(self._by_state[NodeState.RETURNING]):  # nobody confirms the old request
+            self._step(node, Event.GONE)
         self._trace(anyway=True)
         self._say_wanted()
         self._resubscribe()
@@ -198,11 +209,12 @@ class Router(Downstream):
     # -- from above ----------------------------------------------------------------------------
 
     def _on_setup(self, message: m.Setup) -> None:
+        was_there = message.node in self.graph and self._is_mine(message.node)
         if message.placed and message.node not in self.graph and not self._put(message.node):
             return
         self._told = message
         self.standing.note_serial(max(message.serial, message.seen))
-        if self._is_there(message.node):  # the node above had forgotten this node
+        if was_there:  # the node above had forgotten this node
             self._pass_on_skipped()
         if message.node in self.held:
             self.sums.lagging[message.node] = message.serial
@@ -246,6 +258,8 @@ class Router(Downstream):
         self.heard = self.context.now
         self.standing.note_serial(max(message.serial, message.seen))
         changed = self._learn(message.totals)
+        agree = message.subscribed, message.sum
+        self.sums.is_behind = message.behind or agree != (self._mine.digest(), self._mine.sum)
         if message.subscribed != self._mine.digest():
             if self.context.now - self._said_wanted >= self.times.retry:
                 self._say_wanted()
@@ -256,7 +270,7 @@ class Router(Downstream):
                 self.send(self.upstream, m.Redraw(self.epoch))
             else:
                 self.sums.serial = message.serial
-                for node in [*filter(self._is_mine, self.sums.lagging)]:
+                for node in [*filter(self._is_joined, self.sums.lagging)]:
                     del self.sums.lagging[node]
                 if message.edges is not None and self._edges_differ(message.edges):
                     self.send(self.upstream, m.Redraw(self.epoch))
@@ -274,12 +288,9 @@ class Router(Downstream):
                 held.total = changed[node] = total
         return changed
 
-    def _is_there(self, node: int) -> bool:
-        held = self.held.get(node)
-        return held is not None and held.state in (NodeState.ACTIVE, NodeState.INTERRUPTED)
-
     def _pass_on_skipped(self) -> None:
         """Tell all neighbours that notifications may be missing."""
+        self.sums.is_behind = True  # until a beat shows that the nodes above are in step
         for name in self.neighbours:
             self.send(name, m.Skipped())
 
@@ -287,6 +298,12 @@ class Router(Downstream):
         """Is a node wanted?"""
         held = self.held.get(node)
         return held is not None and held.state is not NodeState.LEAVING
+
+    def _is_joined(self, node: int) -> bool:
+        """Is a node wanted, and has the node above answered the last request for it? An earlier
+        beat of the node above says nothing about this node."""
+        held = self.held.get(node)
+        return held is not None and held.state in JOINED
 
     def _on_which(self, _: m.Which) -> None:
         self._say_wanted()
@@ -387,14 +404,13 @@ class Router(Downstream):
 
     def _check_silence(self) -> None:
         now = self.context.now
-        open_ = [*self._by_state[NodeState.PENDING], *self._by_state[NodeState.LEAVING]]
+        open_ = [node for state in REQUESTED for node in self._by_state[state]]
         late = [node for node in open_ if now - self.held[node].since > self.times.retry]
         if now - self.heard > self.times.silent:
             late += [
                 node
                 for node, held in self.held.items()
-                if held.state not in (NodeState.PENDING, NodeState.LEAVING)
-                and now - held.since > self.times.silent
+                if held.state not in REQUESTED and now - held.since > self.times.silent
             ]
         for node in sorted(late):
             self._step(node, Event.SILENT)

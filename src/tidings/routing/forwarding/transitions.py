@@ -14,6 +14,9 @@ class NodeState(Enum):
     # the node was active, but nothing has arrived from above for a while
     INTERRUPTED = "interrupted"
     LEAVING = "leaving"  # unsubscribed above, but this is not confirmed yet
+    # The node is wanted again before its unsubscription was confirmed. It is requested above only
+    # after the confirmation, so every answer belongs to the last request.
+    RETURNING = "returning"
 
 
 class Event(Enum):
@@ -41,6 +44,7 @@ class Action(Enum):
 Step = tuple[NodeState, tuple[Action, ...]]
 _ABSENT, _PENDING, _ACTIVE = NodeState.ABSENT, NodeState.PENDING, NodeState.ACTIVE
 _INTERRUPTED, _LEAVING = NodeState.INTERRUPTED, NodeState.LEAVING
+_RETURNING = NodeState.RETURNING
 
 TRANSITIONS: dict[tuple[NodeState, Event], Step] = {
     (_ABSENT, Event.WANTED): (_PENDING, (Action.ASK,)),
@@ -57,10 +61,14 @@ TRANSITIONS: dict[tuple[NodeState, Event], Step] = {
     (_INTERRUPTED, Event.SILENT): (_INTERRUPTED, (Action.ASK,)),
     (_INTERRUPTED, Event.UNWANTED): (_LEAVING, (Action.LEAVE,)),
     (_INTERRUPTED, Event.REFUSED): (_ABSENT, (Action.REFUSE, Action.FORGET)),
-    (_LEAVING, Event.WANTED): (_PENDING, (Action.ASK,)),
+    (_LEAVING, Event.WANTED): (_RETURNING, ()),
     (_LEAVING, Event.SILENT): (_LEAVING, (Action.LEAVE,)),
     (_LEAVING, Event.GONE): (_ABSENT, (Action.FORGET,)),
     (_LEAVING, Event.REFUSED): (_ABSENT, (Action.FORGET,)),
+    (_RETURNING, Event.UNWANTED): (_LEAVING, ()),
+    (_RETURNING, Event.SILENT): (_RETURNING, (Action.LEAVE,)),
+    (_RETURNING, Event.GONE): (_PENDING, (Action.ASK,)),
+    (_RETURNING, Event.REFUSED): (_ABSENT, (Action.REFUSE, Action.FORGET)),
 }
 """Events that are not listed for a state are ignored."""
 

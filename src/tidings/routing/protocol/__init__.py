@@ -4,7 +4,7 @@
 
     messages/            every message, and what it means
     frames.py            messages as bytes; everything that a router reads comes first
-    bodies.py            a payload with the attributes that subscribers get
+    contents/            what follows the labels of a notification: its context and its body
     grants.py            a signed grant: an agent may subscribe to a node
     tickets.py           a signed ticket: what a node says about its client
     tags.py              the tag of a publication that was tagged elsewhere
@@ -25,14 +25,28 @@ This folder is for other rooms, not for users. Import `messages` and `frames` as
 (`messages.Publish`). Start at messages/upward.py.
 """
 
-from tidings.routing.protocol.bodies import MAGIC, About, Piece, body_of, unwrap, wrap
+from tidings.routing.protocol.contents.bodies import About, Piece, body_of, unwrap, wrap
+from tidings.routing.protocol.contents.envelopes import MAGIC, Envelope, make_front, open_body
+from tidings.routing.protocol.contents.related import (
+    Reason,
+    Related,
+    decode_found,
+    encode_found,
+    find_exact,
+)
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.grants import Grant, pack_grant, split_grant, unpack_grant
 from tidings.routing.protocol.limits import LONG, NONE, Limits, work_of
 from tidings.routing.protocol.lineage import Break, Lineage, Span, mark_revised
 from tidings.routing.protocol.marks import pack_marks
 from tidings.routing.protocol.messages import KEY_ID, MOST_STEPS, Life, Mark, Notification, Range
-from tidings.routing.protocol.stored_interest import pack_interest, unpack_interest
+from tidings.routing.protocol.stored_interest import (
+    pack_interest,
+    relate_dialect,
+    split_dialect,
+    split_related,
+    unpack_interest,
+)
 from tidings.routing.protocol.tags import Tag, pack_tag, unpack_tag
 from tidings.routing.protocol.tickets import Ticket, pack_ticket, split_ticket, unpack_ticket
 from tidings.routing.protocol.times import Times
@@ -45,6 +59,7 @@ __all__ = [
     "NONE",
     "About",
     "Break",
+    "Envelope",
     "Grant",
     "Life",
     "Limits",
@@ -53,19 +68,29 @@ __all__ = [
     "Notification",
     "Piece",
     "Range",
+    "Reason",
+    "Related",
     "Span",
     "Tag",
     "Ticket",
     "Times",
     "body_of",
+    "decode_found",
     "digest",
+    "encode_found",
+    "find_exact",
+    "make_front",
     "mark_revised",
+    "open_body",
     "pack_grant",
     "pack_interest",
     "pack_marks",
     "pack_tag",
     "pack_ticket",
+    "relate_dialect",
+    "split_dialect",
     "split_grant",
+    "split_related",
     "split_ticket",
     "unpack_grant",
     "unpack_interest",

@@ -1,7 +1,8 @@
 """Messages as bytes. A frame begins with its length and the fields that routers read.
 
     0   u32  length of the rest of the frame
-    4   u8   kind: 1 a notification, 2 any other message, 3 a switch to another channel
+    4   u8   kind: 1 a notification, 2 any other message, 3 a switch to another channel, 4 and 5 a
+             body that is sent early and a reference to it (routing/early)
     5   u8   version of this format
     6   u16  number of marks                       from here on: only in notifications
     8   u32  size of the labels in bytes
@@ -11,7 +12,8 @@
     32  u64  stamp
     40       for each mark: u64 node, u64 number
         labels: for each mark, u16 number of nodes, then a u64 for each node
-        publisher, payload
+        publisher, payload; in a channel with relations, a context may precede the payload: see
+        envelopes.py
 
 A router decides by the labels alone. If the labels stay the same for a neighbour, the frame is
 passed on unchanged, as a slice of the receive buffer. If the labels change, the front is rewritten
@@ -34,10 +36,11 @@ import msgspec
 
 from tidings.model import TidingsError
 from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.contents.envelopes import read_context
 from tidings.routing.protocol.marks import pack_marks
 
-VERSION = 11
-NOTIFICATION, OTHER, SWITCH = 1, 2, 3
+VERSION = 12
+NOTIFICATION, OTHER, SWITCH, EARLY, REFERENCE = 1, 2, 3, 4, 5
 LARGEST = 16 << 20
 """The largest frame that is accepted by default, in bytes."""
 LARGEST_DOWN = 32 << 20
@@ -57,10 +60,13 @@ _FIRST = struct.Struct("<IH")  # the length, then kind and version read as one n
 _KINDS = NOTIFICATION | VERSION << 8, OTHER | VERSION << 8
 _SWITCH = struct.Struct("<IBBI")
 _SWITCH_KIND = SWITCH | VERSION << 8
+_EARLY_KINDS = EARLY | VERSION << 8, REFERENCE | VERSION << 8
 SWITCH_SIZE = _SWITCH.size
 MOST_CHANNEL = (1 << 32) - 1
 """The highest number of a channel on a link."""
 HEAD = _HEAD.size
+EARLY_HEAD = 32
+"""The size of an early frame without its parts: see routing/early."""
 SHORTEST = _SHORT.size
 MOST_MARKS = (1 << 16) - 1
 TOO_SHORT = "found a notification whose frame is too short for its parts"
@@ -155,7 +161,8 @@ def scan(
     buffer: bytes | bytearray | memoryview, at: int, largest: int = LARGEST
 ) -> tuple[list[int], int]:
     """Find where each complete frame begins, from an offset on, and where the last one ends. The
-    scan ends before the next switch. Raise FrameError if a frame is invalid or too large."""
+    scan ends before the next switch, early body or reference. Raise FrameError if a frame is
+    invalid or too large."""
     starts: list[int] = []
     last = len(buffer) - 6  # the last offset at which a frame can begin
     unpack, found = _FIRST.unpack_from, starts.append
@@ -164,7 +171,10 @@ def scan(
         if kind not in _KINDS or length < 2:
             if kind == _SWITCH_KIND and length == SWITCH_SIZE - 4:
                 return starts, at
-            raise FrameError(_misfit(kind & 255, kind >> 8, length))
+            if kind in _EARLY_KINDS and EARLY_HEAD <= 4 + length <= 4 + largest:
+                return starts, at
+            if kind not in _EARLY_KINDS or length <= largest:
+                raise FrameError(_misfit(kind & 255, kind >> 8, length))
         if length > largest:
             raise FrameError(f"found a frame of {length:,} bytes, expected at most {largest:,}")
         found(at)
@@ -188,19 +198,27 @@ def switch_at(buffer: bytes | bytearray | memoryview, at: int) -> int | None:
 
 def _misfit(kind: int, version: int, length: int) -> str:
     """Why a frame is invalid, given the values of its first bytes."""
-    if kind in (NOTIFICATION, OTHER, SWITCH) and version != VERSION and 0 < version < 64 \
+    if NOTIFICATION <= kind <= REFERENCE and version != VERSION and 0 < version < 64 \
             and 2 <= length <= LARGEST_DOWN:  # fmt: skip
         return (
             f"found version {version} of the protocol, expected version {VERSION}; use the same "
             "release of tidings at both ends"
         )
     return (
-        f"found a frame of kind {kind} and version {version}, expected kinds 1 to 3 of version "
+        f"found a frame of kind {kind} and version {version}, expected kinds 1 to 5 of version "
         f"{VERSION}"
     )
 
 
-def size_at(buffer: bytes | bytearray, start: int) -> int:
+def early_at(buffer: bytes | bytearray | memoryview, at: int) -> int:
+    """The kind of the early body or reference that begins at an offset; 0 if none begins there, or
+    if it is incomplete."""
+    if len(buffer) < at + SHORTEST or buffer[at + 4] not in (EARLY, REFERENCE):
+        return 0
+    return buffer[at + 4] if len(buffer) >= at + size_at(buffer, at) else 0
+
+
+def size_at(buffer: bytes | bytearray | memoryview, start: int) -> int:
     """The size in bytes of the frame that begins at `start`, including its length field."""
     (length,) = _LENGTH.unpack_from(buffer, start)
     return 4 + int(length)
@@ -226,6 +244,24 @@ def front_of(buffer: bytes | memoryview, start: int) -> Front:
     if first + labels + name > end:
         raise FrameError(TOO_SHORT)
     return Front(start, marks, first, first + labels, end)
+
+
+def context_at(buffer: bytes | memoryview, start: int) -> bytes:
+    """The context of the notification that begins at `start`; empty if it has none. Raises
+    FrameError if the parts of the notification do not fit into its frame."""
+    front = front_of(buffer, start)
+    name = _HEAD.unpack_from(buffer, start)[5]
+    return read_context(buffer, front.rest + name, front.end)
+
+
+def origin_at(buffer: bytes | memoryview, start: int) -> tuple[bytes, int, int]:
+    """The publisher and the stamp of the notification that begins at `start`, and where its body
+    begins."""
+    length, _, _, marks, labels, name, _, _, stamp = _HEAD.unpack_from(buffer, start)
+    first = start + HEAD + _MARK.size * marks + labels
+    if length + 4 < HEAD or first + name > start + 4 + length:
+        raise FrameError(TOO_SHORT)
+    return bytes(buffer[first : first + name]), stamp, first + name
 
 
 def marks_at(buffer: bytes, start: int) -> int:

@@ -81,7 +81,7 @@ class Lineage:
         return serial < self.end(life)
 
     def is_revised_since(self, life: int) -> bool:
-        """Whether nodes may have another meaning now than in an earlier life."""
+        """Whether the meaning of nodes may have changed since an earlier life."""
         lives = [one.life for one in self.lives]
         return life in lives and any(is_revised(one) for one in lives[lives.index(life) + 1 :])
 

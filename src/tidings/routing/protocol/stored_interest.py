@@ -2,13 +2,55 @@
 
     price > 90                          SQL, and all interests stored before there were dialects
     0  eventbridge  0  {"price": ...}   another dialect: its name between two zero bytes
+    0  sql+related=0.7  0  city = ...   also related notifications, from 0.7: part of the dialect
 
 No SQL text begins with a zero byte, so the two forms can be told apart.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 DEFAULT = "sql"
+_RELATED = "+related="
+
+
+class RelatedInterest(NamedTuple):
+    """An interest in notifications that match a filter, or are related to it by at least
+    `least`."""
+
+    exact: bytes
+    """The filter alone, as a rendezvous point stores it."""
+    dialect: str
+    least: float
+
+
+def relate_dialect(dialect: str, least: float) -> str:
+    """The dialect of an interest in matches, and in notifications that are related by at least
+    `least`."""
+    return f"{dialect}{_RELATED}{float(least)!r}"
+
+
+def split_dialect(dialect: str) -> tuple[str, str]:
+    """A dialect, and the text of the least weight; empty if only matches are wanted."""
+    exact, _, least = dialect.partition(_RELATED)
+    return exact, least
+
+
+def split_related(stored: bytes) -> RelatedInterest | None:
+    """The filter and the least weight of a stored interest; None if only matches are wanted. If the
+    text of the weight is not a number, the weight is -1, which no channel accepts."""
+    if stored[:1] != b"\0":
+        return None
+    text, dialect = unpack_interest(stored)
+    exact, given = split_dialect(dialect)
+    if not given:
+        return None
+    try:
+        least = float(given)
+    except ValueError:
+        least = -1.0
+    return RelatedInterest(pack_interest(text, exact), exact, least)
 
 
 def pack_interest(text: bytes, dialect: str) -> bytes:

@@ -20,6 +20,7 @@
     counts.py        how many notifications each node has had
     problems.py      logs and counts unexpected exceptions
     interests.py     the interface of the preprocessor (channel/interests implements it)
+    relating.py      the interface of relations (channel/related implements it)
     journal.py       the interface of the journal (store/journal implements it)
 
 This folder is for broker and store, not for users. Start at rendezvous.py.
@@ -39,6 +40,7 @@ from tidings.routing.root.records import (
     Progress,
     Record,
 )
+from tidings.routing.root.relating import Relating, Relation
 from tidings.routing.root.rendezvous import Rendezvous
 from tidings.routing.root.revising import load_graph, make_steps
 from tidings.routing.root.runs import MOST_ROWS, Run, find_runs, join_runs
@@ -65,6 +67,8 @@ __all__ = [
     "Places",
     "Progress",
     "Record",
+    "Relating",
+    "Relation",
     "Rendezvous",
     "Run",
     "TaggedMany",

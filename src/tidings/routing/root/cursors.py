@@ -34,7 +34,8 @@ from tidings.routing.protocol.messages import Step
 
 
 class Confirmation(msgspec.Struct, frozen=True):
-    """What a subscriber confirms; see `Confirm`. Those of older agents have no `upto`."""
+    """A confirmation by a subscriber; see `Confirm`. Confirmations by older agents have no
+    `upto`."""
 
     serial: int
     total: int
@@ -86,7 +87,7 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
             )
             for one in self.steps
         )
-        # with steps, the total is that of an earlier node
+        # if there are steps, the total is that of the node before them
         total = self.total if steps else min(self.total, totals.get(self.node, self.total))
         return msgspec.structs.replace(
             self, total=total, counts=cut(self.counts), steps=steps, is_broken=True

@@ -27,7 +27,6 @@ from tidings.routing.forwarding.graph_caches import NodeCache
 from tidings.routing.forwarding.label_graph import Label
 from tidings.routing.forwarding.neighbours import Name, Sent, count_entries
 from tidings.routing.protocol import messages as m
-from tidings.routing.protocol.bodies import body_of
 from tidings.routing.protocol.limits import Limits
 from tidings.routing.protocol.lineage import Lineage
 from tidings.routing.protocol.marks import columns
@@ -52,8 +51,9 @@ from tidings.routing.root.nodes import (
 from tidings.routing.root.offers import Offers
 from tidings.routing.root.ownership import Claims
 from tidings.routing.root.problems import Problems
-from tidings.routing.root.publishing import Intake, Stamps, Tagger
+from tidings.routing.root.publishing import Intake, Stamps, Tagger, UnorderedStamps
 from tidings.routing.root.records import Block, Record
+from tidings.routing.root.relating import Relating
 from tidings.routing.root.revising import recall_coverings
 from tidings.routing.root.runs import Run, RunIntake
 from tidings.routing.root.write_queue import WriteQueue
@@ -74,8 +74,12 @@ class Rendezvous(Downstream):
         cache: Cache | None = None,
         limits: Limits | None = None,
         definition: Definition | None = None,
+        relating: Relating | None = None,
+        *,
+        keeps_order: bool = True,
     ) -> None:
-        """The life of this start, the last one in `memory`, must already be on the disk."""
+        """The life of this start, the last one in `memory`, must already be on the disk. With
+        `keeps_order=False`, the publications of a publisher are accepted in any order."""
         life = memory.lineage[-1].life
 
         def total(node: int) -> int:
@@ -103,30 +107,37 @@ class Rendezvous(Downstream):
         self.registry = Registry(self.history, there)
         parts = Parts(
             context, self.charges, self.rights, interests, graph, caches, claims, counts, queue,
-            self.registry, self.subscriptions, problems,
+            self.registry, self.subscriptions, problems, relating,
         )  # fmt: skip
         self.nodes = nodes = NodeLifecycle(parts)
         self.set_aside = SetAside(parts, nodes)
         self.territory = Territory(parts, self.history)
         self.placing = Placing(parts, nodes, self.set_aside, self.territory, last_node)
-        self.stamps = Stamps(memory.publishers)
+        self.stamps = Stamps(memory.publishers) if keeps_order else UnorderedStamps()
         self.tagger = tagger = Tagger(self.limits, interests, claims, self.set_aside)
+        tagger.relating, tagger.keeps_order = relating, keeps_order
         self.intake = Intake(
             context, self.stamps, tagger, counts, queue, self.return_paths, problems
         )
         self.following = Following(
-            context, self.charges, interests, self.registry, queue, definition or Definition()
+            context,
+            self.charges,
+            interests,
+            self.registry,
+            queue,
+            definition or Definition(),
+            relating,
         )
         self.sources = Sources(memory.sources, self.limits.sources)
         resolving = Resolving(
             graph, caches, interests, self.history, self.set_aside, tagger, self.limits
         )
         correcting = Correcting(
-            graph, self.registry, interests, self.set_aside, resolving, self.limits
+            graph, self.registry, interests, self.set_aside, resolving, self.limits, relating
         )
         tagger.correcting = correcting
         self.take_over = TakeOver(
-            context, self.history, self.sources, resolving, counts, queue, problems
+            context, self.history, self.sources, resolving, counts, queue, problems, tagger
         )
         self.runs = RunIntake(
             context, self.stamps, tagger, counts, queue, self.return_paths, self.intake,
@@ -331,7 +342,7 @@ class Rendezvous(Downstream):
         """Send a publication to the linked subscribers, without numbers and without the journal. If
         it can't be tagged, it is only counted: its publisher expects no answer."""
         try:
-            lowest = self.tagger.tag(message)
+            lowest, body = self.tagger.tag_body(message)
         except Undecided:
             raise
         except TidingsError:
@@ -341,7 +352,7 @@ class Rendezvous(Downstream):
         else:
             if lowest:
                 marks = tuple(m.Mark(node, 0, (node,)) for node in lowest)
-                self.release(Record(0, message.publisher, 0, marks, (), body_of(message)), lowest)
+                self.release(Record(0, message.publisher, 0, marks, (), body), lowest)
 
     def release_block(self, block: Block) -> None:
         """Send the notifications of a block."""

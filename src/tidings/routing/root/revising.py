@@ -7,8 +7,9 @@
                            it, up to the numbers at 60: `ends`
 
 A revision happens between two lives, when everything is on the disk. So the counts at its serial
-are known, and each subscriber gets what is due by the old meaning up to that serial, and by the new
-one after it. The history keeps the steps, and the cursors of named subscriptions have theirs.
+are known. Up to that serial, each subscriber gets the notifications that match by the old meaning;
+after it, those that match by the new one. The history keeps the steps, and the cursors of named
+subscriptions have theirs.
 
 Cost: an entry for each node that has had notifications, below each node that is replaced. If there
 are too many, the largest steps are left out; the subscribers of these nodes start over.

@@ -122,8 +122,8 @@ class Backtest:
             (total - untimed) / len(counts) if len(counts) else 0.0,
             0 if busiest is None else int(counts[busiest]),
             None if busiest is None else self.stretches[busiest],
-            _moment(self._tally.first[place], total > untimed),
-            _moment(self._tally.last[place], total > untimed),
+            _convert_micros(self._tally.first[place], total > untimed),
+            _convert_micros(self._tally.last[place], total > untimed),
         )
 
     def text(self, id_: Id) -> str:
@@ -146,7 +146,7 @@ class Backtest:
     def samples(self, id_: Id) -> list[Sample]:
         """The first rows on which a filter fired, in order."""
         found = self._tally.earliest.samples_of(self._at(id_))
-        return [Sample(_moment(time, time != NEVER), row) for time, row in found]
+        return [Sample(_convert_micros(time, time != NEVER), row) for time, row in found]
 
     def never_fired(self) -> list[Id]:
         """The filters that did not fire on any row."""
@@ -224,7 +224,7 @@ _SUMMARY = pa.schema(
 )  # fmt: skip
 
 
-def _moment(micros: Any, known: bool) -> np.datetime64 | None:
+def _convert_micros(micros: Any, known: bool) -> np.datetime64 | None:
     return np.datetime64(int(micros), "us") if known else None
 
 

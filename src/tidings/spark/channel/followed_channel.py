@@ -28,7 +28,7 @@ from tidings.preprocessing import KindDefinition, restore_attributes
 from tidings.snapshots import View
 from tidings.spark.channel.mirror import Mirror, Unknown
 from tidings.spark.channel.owner import ChannelOwner
-from tidings.spark.loading.restated import log_set_aside
+from tidings.spark.loading.log_filters import log_set_aside
 from tidings.spark.outbox.sealed_files import read_sealed, write_sealed
 from tidings.spark.tagging.channel_kinds import ChannelKind, kind_of
 from tidings.spark.tagging.worker import Pinned, view_of
@@ -95,7 +95,7 @@ class FollowedChannel:
         if now.life != before.life:
             _log.warning(
                 "the channel %s began a new life: its journal was lost or replaced, and its nodes "
-                "are numbered anew", self.owner.address,
+                "get new numbers", self.owner.address,
             )  # fmt: skip
         self._mirror.close()
         self._keep(now)

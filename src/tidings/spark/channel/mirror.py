@@ -36,6 +36,7 @@ from tidings.model import FilterError, TidingsError
 from tidings.preprocessing import Decisions
 from tidings.snapshots import DistinctFilters, Snapshot, build_nodes, identity_of, need_whole
 from tidings.spark.loading.background import Background, remove_left_overs
+from tidings.spark.loading.log_filters import Aside, log_set_aside
 from tidings.spark.loading.log_snapshots import (
     ASIDE,
     attributes_of,
@@ -45,7 +46,6 @@ from tidings.spark.loading.log_snapshots import (
     save_snapshot,
     versions_in,
 )
-from tidings.spark.loading.restated import Aside, log_set_aside
 from tidings.spark.outbox.sealed_files import make_folder, read_sealed, write_sealed
 from tidings.spark.tagging.channel_kinds import ChannelKind
 from tidings.spark.tagging.worker import NODE_TEXTS, Change, Pinned
@@ -179,7 +179,7 @@ class Mirror:
         for one in self._changes(base, version) or ():
             if one.filter is None:
                 found.pop(one.node, None)
-            elif (refused := self._refused(one.node, one.filter)) is not None:
+            elif (refused := self._check_filter(one.node, one.filter)) is not None:
                 found[one.node] = refused
         return list(found.values())
 
@@ -209,13 +209,13 @@ class Mirror:
         text = one.filter
         if text is not None:
             is_new = one.node not in self._aside
-            refused = self._refused(one.node, text)
+            refused = self._check_filter(one.node, text)
             if refused is not None:
                 text = None
                 log_set_aside([refused] if is_new else [])
         return Change(number, one.node, text, 0 if text is None else one.node)
 
-    def _refused(self, node: int, text: str) -> Aside | None:
+    def _check_filter(self, node: int, text: str) -> Aside | None:
         """The node as a set-aside subscription; None if its filter is accepted."""
         if node not in self._aside:
             try:

@@ -18,10 +18,11 @@ from typing import TypeVar
 
 import msgspec
 
-from tidings.channel import Changes, ChannelLink, Description, Part
+from tidings.channel import UNOWNED, Changes, ChannelLink, Description, Part
 from tidings.files import make_durable_folder, replace_file
 from tidings.model import TidingsError
 from tidings.network import TimedOut
+from tidings.store.owner import SOCKET
 
 # seconds that one attempt may take; a pipeline that is asked to end waits no longer than this
 TRY = 5.0
@@ -64,6 +65,7 @@ class ChannelOwner:
         """Once set, requests no longer wait, but raise Stopped."""
         self.waiting = ""
         """Why the pipeline waits for the owner; empty if it does not wait."""
+        self._folder = address if isinstance(address, Path) else None
         self._note = None if folder is None else folder / WAITING
         self._patient = patient
         trusted = None if authorities is None else str(authorities)
@@ -93,10 +95,13 @@ class ChannelOwner:
         while True:
             if self.stop.is_set():
                 raise Stopped(f"the pipeline ended while it waited for the channel {self.address}")
+            is_patient = patient and self._patient
+            if is_patient and not self.waiting and self._is_unowned():
+                self._say_waiting(UNOWNED)  # at once, because nobody may ever come
             try:
                 found = question()
             except TimedOut as problem:
-                if not (patient and self._patient):
+                if not is_patient:
                     raise
                 if not self.waiting:
                     self._say_waiting(str(problem))
@@ -106,6 +111,11 @@ class ChannelOwner:
                 _log.warning("the channel %s answers again", self.address)
                 self._forget_waiting()
             return found
+
+    def _is_unowned(self) -> bool:
+        """Whether it is certain that nobody owns the folder. This does not try to take the lock: a
+        rendezvous point that starts at that moment would find it taken."""
+        return self._folder is not None and not (self._folder / SOCKET).exists()
 
     def _say_waiting(self, reason: str) -> None:
         self.waiting = reason

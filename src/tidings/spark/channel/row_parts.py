@@ -151,7 +151,7 @@ def _rows_of(
     reader: OutboxReader, commit: Commit, extra: str | None, time: str | None
 ) -> Iterator[_Rows]:
     for file in reader.files(commit):
-        # other columns than these are not read, if the workers encoded the bodies
+        # if the workers encoded the bodies, no other columns are read
         columns = [NODES, PAYLOAD] if PAYLOAD in reader.schema(file).names else None
         for batch in reader.stored_batches(file, columns):
             nodes = batch.column(NODES)

@@ -217,10 +217,10 @@ class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def _row(entry: Entry) -> tuple[Any, ...]:
     *texts, published, updated = (getattr(entry, name) for name in entry.__struct_fields__)
-    return (*texts, _moment(published), _moment(updated))
+    return (*texts, _convert_seconds(published), _convert_seconds(updated))
 
 
-def _moment(seconds: int | None) -> dt.datetime | None:
+def _convert_seconds(seconds: int | None) -> dt.datetime | None:
     # `fromtimestamp` is not used, because on some platforms it fails before 1970.
     start = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
     return None if seconds is None else start + dt.timedelta(seconds=seconds)

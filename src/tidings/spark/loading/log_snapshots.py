@@ -1,14 +1,13 @@
 """The snapshots that pipelines compile from a log. The snapshots are in `snapshots/` in the log's
-folder, one for each compiled version and set of columns.
+folder, one for each compiled version and declaration.
 
-    snapshots/00000000000000001000-5d41402abc4b/    version 1000; a digest of the columns
-        identities.arrow                            the log's filter identities and their numbers
+    snapshots/00000000000000001000-5d41402abc4b/    version 1000; a digest of the declaration
         aside.json                                  subscriptions that are set aside
     snapshots/aside/                                damaged snapshots
 
-The meaning of a filter depends on the columns, so a snapshot serves only pipelines with the same
-columns. For other columns, a version is compiled again, and both snapshots are kept. Processes keep
-the files of a snapshot open, so the snapshot at a path is never replaced.
+The meaning of a filter depends on the declared attributes, so the latest version is compiled again
+when the declaration changes. Processes keep the files of a snapshot open, so the snapshot at a path
+is never replaced.
 
 A damaged snapshot is moved aside, and its version is compiled again from the log.
 """
@@ -19,7 +18,6 @@ import hashlib
 import logging
 import os
 import shutil
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -27,9 +25,8 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 
-from tidings.files import filling_folder, replace_file, sync
+from tidings.files import filling_folder, move_aside, remove_folder, replace_file
 from tidings.filters import Attributes, parse
 from tidings.matching.disk import SnapshotError, as_array, read_manifest, read_table
 from tidings.model import FilterError
@@ -43,11 +40,22 @@ from tidings.snapshots import (
     language_in,
     need_whole,
 )
-from tidings.spark.loading.restated import Aside, PendingChanges, Written, aside, numbers_of, unfit
+from tidings.spark.loading.log_filters import (
+    Aside,
+    PendingChanges,
+    Written,
+    aside,
+    is_related,
+    numbers_of,
+    unfit,
+)
 from tidings.store import ChangeLog, LogError
 
 _log = logging.getLogger(__name__)
-IDENTITIES = "identities.arrow"
+NODES = "nodes.arrow"
+NUMBERING = 2
+"""The version of the rules by which nodes are numbered. Before version 2, some numbers did not come
+from the log."""
 ASIDE = "aside.json"
 
 
@@ -62,12 +70,12 @@ def path_of(home: Path, version: int, attributes: Attributes | None) -> Path:
 
 
 def versions_in(home: Path, attributes: Attributes | None) -> list[int]:
-    """The versions compiled with these columns, in order."""
+    """The versions compiled with these attributes, in order."""
     return sorted(map(_version, home.glob(f"[0-9]*-{_digest(attributes)}")))
 
 
 def latest_attributes(home: Path) -> Attributes | None:
-    """The columns of the snapshot that a pipeline last compiled or started with."""
+    """The attributes of the snapshot that a pipeline last compiled or started with."""
     found = _last_used(home)
     return None if found is None else attributes_of(found)
 
@@ -77,49 +85,51 @@ def _last_used(home: Path) -> Path | None:
 
 
 def attributes_of(snapshot: Path) -> Attributes | None:
-    """The columns with which a snapshot was compiled."""
+    """The attributes with which a snapshot was compiled."""
     notes = read_manifest(snapshot, FORMAT, VERSION).notes
     declared = notes.get("attributes")
     return None if declared is None else Attributes.from_declared(declared)
 
 
 def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
-    """Write the snapshot of a version of a log, with the log's attributes; raise Unfit if a filter
-    does not fit them. An existing snapshot is kept, because tasks may be opening it; if another
-    process compiled it from the same version, it is equivalent."""
-    path = path_of(home, version, log.attributes)
+    """Write the snapshot of a version of a log, with the attributes that the channel declares now.
+    Raise Unfit if a filter does not fit them, and Clash if filters of one node differ. An existing
+    snapshot is kept, because tasks may be opening it; if another process compiled it from the same
+    version, it is equivalent."""
+    attributes = log.attributes
+    path = path_of(home, version, attributes)
     if path.exists():
         return path
     bulk = log.bulk_at(version)
     with suppress(OSError, SnapshotError):  # it may be removed just now, as all of it has ended
-        if bulk is not None and _is_current(bulk, log.attributes):
+        if bulk is not None and _is_current(bulk, attributes):
             _link_snapshot(path, bulk)
             return path
-    distinct = DistinctFilters(log.attributes, log.functions)
+    distinct = DistinctFilters(attributes, log.functions)
     state = log.state(version)
     filters: list[Written] = []
     refused: list[Aside] = []
     for id_, (text, node) in state.subscriptions.items():
         dialect = state.dialect(id_)
+        if is_related(dialect):
+            continue
         try:
-            found = text if dialect == "sql" else parse(text, dialect, attributes=log.attributes)
-            filters.append(Written(text, distinct.add(id_, found), node, dialect))
+            found = text if dialect == "sql" else parse(text, dialect, attributes=attributes)
+            is_node = id_ in state.anonymous
+            filters.append(Written(id_, text, distinct.add(id_, found), node, dialect, is_node))
         except FilterError as problem:
             one = aside(id_, text, dialect)
             if one is None:
                 raise unfit(id_, text, problem) from problem
             refused.append(one)
     numbers = numbers_of(filters, state.identities)
-    logged = sorted(state.identities.items())
-    keys = {"number": pa.array([node for node, _ in logged], pa.int64()),
-            "key": pa.array([key for _, key in logged], pa.binary(16))}  # fmt: skip
     snapshot = Snapshot(version, *build_nodes(distinct, numbers))
-    save_snapshot(path, snapshot, {IDENTITIES: keys}, refused)
+    save_snapshot(path, snapshot, {}, refused)
     return path
 
 
 def _is_current(bulk: Path, attributes: Attributes | None) -> bool:
-    """Would a compilation with these columns give the snapshot that a channel adopted?"""
+    """Would a compilation with these attributes result in the same snapshot as the adopted one?"""
     language = language_in(read_manifest(bulk, FORMAT, VERSION))
     return language == LANGUAGE and _digest(attributes_of(bulk)) == _digest(attributes)
 
@@ -189,29 +199,21 @@ def is_whole(home: Path, version: int, attributes: Attributes | None, table: str
             found = manifest.notes.get("number")
             raise SnapshotError(f"snapshot '{path}' has version {found}, expected {version}")
         if _digest(attributes_of(path)) != _digest(attributes):
-            raise SnapshotError(f"snapshot '{path}' was compiled for other columns")
+            raise SnapshotError(f"snapshot '{path}' was compiled for another declaration")
         if table not in manifest.files:
             raise SnapshotError(f"the manifest of snapshot '{path}' lacks {table}")
     except SnapshotError as problem:
         if path.exists():
-            _log.warning("%s; the snapshot was moved to %s", problem, move_aside(path))
+            # nobody opens or removes it there
+            place = move_aside(path, path.parent / "aside")
+            _log.warning("%s; the snapshot was moved to %s", problem, place)
         return False
     return True
 
 
-def move_aside(path: Path) -> Path:
-    """Move a snapshot to the folder `aside`, where it is neither opened nor removed."""
-    place = path.parent / "aside" / f"{path.name}.{uuid.uuid4().hex[:8]}"
-    place.parent.mkdir(mode=0o700, exist_ok=True)
-    path.rename(place)
-    sync(path.parent)
-    return place
-
-
 def open_pending_changes(snapshot: Path, attributes: Attributes | None) -> PendingChanges:
     """Open the reader of the changes since a snapshot."""
-    nodes, identities = (read_table(snapshot / name) for name in ("nodes.arrow", IDENTITIES))
-    return PendingChanges(attributes, _finder(identities), _finder(nodes))
+    return PendingChanges(attributes, _finder(read_table(snapshot / NODES)))
 
 
 def _finder(table: Any) -> Callable[[int], bytes | None]:
@@ -228,10 +230,7 @@ def _finder(table: Any) -> Callable[[int], bytes | None]:
 
 def remove(snapshot: Path) -> None:
     """Remove a snapshot atomically, because a half-removed one would look complete."""
-    hidden = snapshot.with_name(f".{snapshot.name}.{uuid.uuid4().hex}")
-    with suppress(FileNotFoundError):
-        snapshot.rename(hidden)
-        shutil.rmtree(hidden, ignore_errors=True)
+    remove_folder(snapshot)
 
 
 def _version(path: Path) -> int:
@@ -240,5 +239,5 @@ def _version(path: Path) -> int:
 
 def _digest(attributes: Attributes | None) -> str:
     declared = None if attributes is None else attributes.declared()
-    told = msgspec.json.encode([LANGUAGE, declared], order="deterministic")
+    told = msgspec.json.encode([LANGUAGE, NUMBERING, declared], order="deterministic")
     return hashlib.sha256(told).hexdigest()[:12]

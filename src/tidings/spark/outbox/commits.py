@@ -8,10 +8,10 @@ The chain reveals a commit that was altered, removed, swapped or cut off (tiding
 commit names the files of its batch, with their sizes and digests, and counts the nodes in them. The
 numbers follow when the channel has accepted the batch: see store/numbers. A batch without rows gets
 none, and neither does the batch of a pipeline whose channel has a rendezvous point, which numbers
-what it is handed. Older releases numbered the rows themselves, before the commit.
+the rows itself. Older releases numbered the rows themselves, before the commit.
 
-Readers get a batch with its numbers. Only the last commit can lack them: the next batch begins when
-they are there.
+Readers get a batch with its numbers. Only the last commit can lack them, because the next batch
+begins after the numbers are written.
 
 The writer holds the lock of the outbox. Any number of processes may read, up to the acknowledged
 end. Cost of a batch: two writes and two syncs, about 1 kB. A start reads all commits; if they

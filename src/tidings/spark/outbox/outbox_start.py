@@ -21,10 +21,10 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from tidings.files import move_aside
 from tidings.spark.outbox.commits import Commit
 from tidings.spark.outbox.outbox import Outbox
 from tidings.spark.outbox.outbox_upgrade import upgrade_outbox
-from tidings.spark.outbox.sealed_files import make_folder, sync
 from tidings.spark.outbox.spark_checkpoint import SparkCheckpoint
 from tidings.store.groups import START
 
@@ -74,8 +74,5 @@ def _sweep(outbox: Outbox, commits: Mapping[int, Commit]) -> None:
 
 
 def _move(folder: Path, place: Path) -> None:
-    make_folder(place)
-    folder.rename(place / folder.name)
-    sync(place)
-    sync(folder.parent)
+    move_aside(folder, place, folder.name)
     _log.warning("%s belongs to an uncommitted attempt; it was moved to %s", folder, place)

@@ -14,7 +14,6 @@ format has no digests of data files; instead, their rows are counted.
 from __future__ import annotations
 
 import shutil
-import uuid
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,6 +21,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidings.files import move_aside
 from tidings.spark.outbox.batches.numbering import ALL
 from tidings.spark.outbox.commits import Commit, Commits, DataFile
 from tidings.spark.outbox.outbox import KeptCounters, Outbox, Pin
@@ -43,7 +43,8 @@ def upgrade_outbox(outbox: Outbox) -> None:
         write_whole(new / "whole", b"")
     for kind in KINDS:
         if (new / kind).exists():
-            _move(outbox.home / kind, outbox.home / "aside" / "before")
+            if (outbox.home / kind).exists():
+                move_aside(outbox.home / kind, outbox.home / "aside" / "before")
             (new / kind).rename(outbox.home / kind)
             sync(outbox.home)
     shutil.rmtree(new)
@@ -122,10 +123,3 @@ def _decode_file(outbox: Outbox, path: Path, kind: type[Record]) -> Record:
             f"the file {path} has batch {found.batch}, expected the batch in its name"
         )
     return found
-
-
-def _move(path: Path, place: Path) -> None:
-    if path.exists():
-        make_folder(place)
-        path.rename(place / f"{path.name}-{uuid.uuid4().hex[:8]}")
-        sync(place)

@@ -28,11 +28,10 @@ import pyarrow as pa
 from tidings.files import release_lock, replace_file, sync, take_lock
 from tidings.model import TidingsError
 from tidings.notifications import Decoded, decode_json, decode_text_columns
-from tidings.spark.channel.followed_channel import read_description
 from tidings.spark.outbox.outbox import Outbox
 from tidings.spark.outbox.outbox_reading import OutboxReader
 from tidings.spark.outbox.sealed_files import read_sealed, write_sealed
-from tidings.spark.pipeline.inputs import declare_columns
+from tidings.spark.pipeline.inputs import declare_columns, known_description
 from tidings.spark.pipeline.settings import Files, Kafka, Settings
 from tidings.spark.pipeline.streams import declared_columns
 
@@ -109,8 +108,7 @@ def replay_letters(
     outbox = Outbox(settings.at(settings.outbox.path))
     if not outbox.home.is_dir():
         raise TidingsError(f"outbox.path: there is no outbox in {outbox.path}")
-    if settings.subscriptions.channel is not None:
-        settings = declare_columns(settings, read_description(outbox.channel_folder))
+    settings = declare_columns(settings, known_description(settings, outbox.channel_folder))
     try:
         lock = take_lock(outbox.home / "replay.lock")
     except BlockingIOError:

@@ -12,8 +12,10 @@ from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import View
 from tidings.spark.channel.followed_channel import (
     FollowedChannel,
+    attributes_of,
     extra_of,
     is_read_by_class,
+    read_description,
 )
 from tidings.spark.channel.owner import ChannelOwner
 from tidings.spark.outbox.batches.batch_stages import EXTRA, PAYLOAD
@@ -27,8 +29,14 @@ from tidings.spark.outbox.batches.numbering import (
 )
 from tidings.spark.pipeline.settings import Settings, declared_problems, is_json
 from tidings.spark.pipeline.streams import has_column
-from tidings.spark.pipeline.subscription_source import FixedSubscriptions, FollowedSubscriptions
+from tidings.spark.pipeline.subscription_source import (
+    FixedSubscriptions,
+    FollowedSubscriptions,
+    describe_log,
+)
 from tidings.spark.tagging.column_checks import check_columns, check_declared_columns
+from tidings.store import LOCK, ChangeLog
+from tidings.store.declared import DeclarationError, find_difference
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -41,14 +49,16 @@ Subscriptions = FixedSubscriptions | FollowedSubscriptions | FollowedChannel
 
 def open_subscriptions(settings: Settings, folder: Path, *, patient: bool = True) -> Subscriptions:
     """The subscriptions that a pipeline file names. What is known about a channel is stored in
-    `folder`. Without `patient`, a channel that does not answer is an error."""
+    `folder`. Without `patient`, a channel that does not answer is an error, and nothing is
+    declared."""
     given = settings.subscriptions
     if given.snapshot is not None:
         return FixedSubscriptions(settings.place(given.snapshot))
     if given.channel is None:
         return FollowedSubscriptions(
-            settings.at(given.log or ""), settings.attributes, given.rebuild_after
-        )
+            settings.at(given.log or ""), settings.attributes, given.rebuild_after,
+            declares=patient,
+        )  # fmt: skip
     trusted = None if given.authorities is None else settings.at(given.authorities)
     place = settings.channel_place
     assert place is not None
@@ -60,12 +70,25 @@ def open_subscriptions(settings: Settings, folder: Path, *, patient: bool = True
     return FollowedChannel(owner, folder, given.rebuild_after)
 
 
+def known_description(settings: Settings, folder: Path) -> Description | None:
+    """What the channel of a pipeline declares; None if only its owner knows. `folder` is as in
+    `open_subscriptions`."""
+    given = settings.subscriptions
+    if given.channel is not None:
+        return read_description(folder)
+    if given.log is None or not (settings.at(given.log) / LOCK).exists():
+        return None
+    return describe_log(ChangeLog(settings.at(given.log), settings.attributes))
+
+
 def declare_columns(settings: Settings, said: Description | None) -> Settings:
     """The settings with the columns that a channel declares, if the subscriptions come from a
-    channel."""
+    channel. Raises DeclarationError if the columns in the file differ from the declared ones."""
     if said is None:
         return settings
     is_read = is_read_by_class(said)
+    if not is_read:
+        _need_declared(settings, said)
     columns = {} if is_read else dict(said.attributes or {})
     if "subject" in columns and not has_column(settings, "subject"):
         del columns["subject"]  # a channel always declares this attribute
@@ -73,9 +96,26 @@ def declare_columns(settings: Settings, said: Description | None) -> Settings:
         settings, columns=columns, extra="open" if is_read else extra_of(said)
     )
     for sentence in declared_problems(found):
-        channel = settings.subscriptions.channel
-        raise TidingsError(f"{sentence} (the channel {channel} declares the columns)")
+        raise TidingsError(f"{sentence} (the channel {_place(settings)} declares the columns)")
     return found
+
+
+def _need_declared(settings: Settings, said: Description) -> None:
+    """Raise DeclarationError if the columns of the file are not those of the channel."""
+    given, declared = settings.attributes, attributes_of(said)
+    where = f"the channel {_place(settings)}"
+    difference = None if given is None else find_difference(given, declared, where)
+    if difference is None and declared is not None and settings.extra not in (None, said.extra):
+        difference = f"extra is '{settings.extra}' here, but {where} has '{said.extra}'"
+    if difference is not None:
+        raise DeclarationError(
+            f"columns: {difference}; correct the file, or change the channel with `tidings channel "
+            "declare`"
+        )
+
+
+def _place(settings: Settings) -> str:
+    return str(settings.subscriptions.channel or settings.subscriptions.log)
 
 
 def load_checked_view(settings: Settings, schema: StructType, wanted: Subscriptions) -> View:

@@ -22,7 +22,6 @@ from tidings.notifications import decode_json
 from tidings.spark.outbox.outbox import Outbox
 from tidings.spark.outbox.spark_checkpoint import STREAM
 from tidings.spark.pipeline.inputs import (
-    Subscriptions,
     declare_columns,
     load_checked_view,
     open_subscriptions,
@@ -83,11 +82,10 @@ def _inspect(
 ) -> Inspection:
     source = settings.source
     need_log(settings)
-    subscriptions: Subscriptions | None = None
-    if settings.subscriptions.channel is not None:  # the channel also declares the columns
-        subscriptions = open_subscriptions(settings, folder, patient=False)
-        stack.callback(subscriptions.close)
-        settings = declare_columns(settings, subscriptions.description)
+    # the channel also declares the columns
+    subscriptions = open_subscriptions(settings, folder, patient=False)
+    stack.callback(subscriptions.close)
+    settings = declare_columns(settings, subscriptions.description)
     sample = None
     if isinstance(source, Files):
         sample = _read_sample(settings, source)
@@ -103,9 +101,6 @@ def _inspect(
         schema: Any = spark_schema(declared_columns(settings))
     else:
         schema = open_source(settings, session()).schema
-    if subscriptions is None:
-        subscriptions = open_subscriptions(settings, folder)
-        stack.callback(subscriptions.close)
     version = subscriptions.version
     view = load_checked_view(settings, schema, subscriptions)
     alive = view.member_starts[1:] > view.member_starts[:-1]
@@ -152,8 +147,8 @@ def need_log(settings: Settings) -> None:
     log = settings.subscriptions.log
     if log is not None and not (settings.at(log) / "lock").exists():
         raise TidingsError(
-            f"subscriptions: there is no log in {settings.at(log)}; "
-            f"`tidings subscriptions add` creates one"
+            f"subscriptions: there is no log in {settings.at(log)}; `tidings subscriptions add` or "
+            "`tidings channel create` creates one"
         )
 
 

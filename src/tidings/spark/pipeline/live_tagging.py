@@ -60,11 +60,11 @@ def tag_live(
     Changes to it take effect while a stream runs: each task takes the latest version when it
     begins, so the rows of a micro-batch may have different versions. A table gets one version.
 
-    `columns` are the columns that filters may test; the default is all. `attributes` are the
-    declared types with which the log is written. Raises AttributesError if a current filter tests a
-    column that is missing or has another type. If a filter that is added later tests a missing
-    column, it matches nothing, and a worker logs a warning. A NeverTrueWarning names current
-    subscriptions that can never match.
+    `columns` are the columns that filters may test; the default is all. `attributes` are those
+    that the channel declares; if it declares none yet, they are its first declaration. Raises
+    AttributesError if a current filter tests a column that is missing or has another type. If a
+    filter that is added later tests a missing column, it matches nothing, and a worker logs a
+    warning. A NeverTrueWarning names current subscriptions that can never match.
     """
     from pyspark.sql import functions as f
 

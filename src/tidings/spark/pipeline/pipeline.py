@@ -30,7 +30,7 @@ from tidings.spark.channel.followed_channel import FollowedChannel
 from tidings.spark.channel.handing_over import HandingOver
 from tidings.spark.channel.mirror import Unknown
 from tidings.spark.channel.row_parts import MOST_NODES, MOST_ROW_BYTES
-from tidings.spark.loading.restated import Unfit
+from tidings.spark.loading.log_filters import Unfit
 from tidings.spark.outbox.batches.batch_stages import (
     EXTRA,
     PAYLOAD,
@@ -62,7 +62,7 @@ from tidings.spark.pipeline.settings import (
     is_json,
 )
 from tidings.spark.pipeline.sinks import hand_over_to
-from tidings.spark.pipeline.streams import OpenedSource, declare_source, open_source
+from tidings.spark.pipeline.streams import OpenedSource, declare_source, open_source, read_files
 from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
 from tidings.spark.session.failures import sentence_of
 from tidings.spark.tagging.column_checks import family_of
@@ -90,6 +90,7 @@ class Pipeline:
         self.on_batch = on_batch
         self.outbox = Outbox(settings.at(settings.outbox.path))
         self.subscriptions = open_subscriptions(settings, self.outbox.channel_folder)
+        self._file = settings
         self.settings = settings = declare_columns(settings, self.subscriptions.description)
         self.source = open_source(settings, spark)
         self._checkpoint = SparkCheckpoint(settings.at(settings.checkpoint))
@@ -201,17 +202,13 @@ class Pipeline:
         return known
 
     def _take_declaration(self) -> None:
-        """Use what the channel declares at present. Columns of JSON are those of the next batch;
-        Spark reads the columns of other files, and can't change them while a stream runs."""
-        declared = declare_columns(self.settings, self.subscriptions.description)
+        """Use what the channel declares at present, from the next batch on."""
+        declared = declare_columns(self._file, self.subscriptions.description)
         if (declared.columns, declared.extra) == (self.settings.columns, self.settings.extra):
             return
-        if not is_json(declared):
-            raise TidingsError(
-                f"the attributes that {self.subscriptions.name} declares have changed since the "
-                "pipeline started; start the pipeline again to use them"
-            )
-        self.settings, self.source = declared, declare_source(declared, self.source)
+        if is_json(declared) or isinstance(declared.source, Files):
+            self.source = declare_source(declared, self.source)
+        self.settings = declared
         load_checked_view(declared, self.source.schema, self.subscriptions)
 
     def _need_rows(self, batch: int, offsets: str) -> None:
@@ -242,11 +239,14 @@ class Pipeline:
             ) from problem
         work = self.outbox.work_folder(pin.batch, attempt)
         filing = filing_of(self.settings, pin)
+        if isinstance(self.settings.source, Files):
+            files = self._checkpoint.files(pin.batch)
+            df = read_files(self.settings, df, files, df.sparkSession)
         try:
             staged = self._run_stage(df, pinned, work, filing, pin)
             rows = [file for one in staged for file in one.files]
             refused = [file for one in staged for file in one.dead]
-            files = self.outbox.place(pin.batch, attempt, rows, refused)
+            placed = self.outbox.place(pin.batch, attempt, rows, refused)
         finally:
             self.outbox.drop_work(pin.batch, attempt)
         counters = self._known_counters(pin.batch)
@@ -256,7 +256,7 @@ class Pipeline:
             matched=sum(one.matched for one in staged),
             told=sum(one.told for one in staged),
             refused=sum(one.refused for one in staged),
-            files=files,
+            files=placed,
             ended=time.time_ns() // 1000,
             offsets=pin.offsets,
             extra_rows=sum(one.extra_rows for one in staged),

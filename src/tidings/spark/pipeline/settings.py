@@ -4,8 +4,8 @@
     checkpoint = "checkpoint"       the folder of Spark's checkpoint
 
     [source]                        where notifications come from
-    extra = "keep"                  what happens to fields that [columns] does not declare
-    [columns]                       names and types, if the source does not define them
+    extra = "keep"                  what happens to fields that are not declared
+    [columns]                       names and types: the first declaration of a new channel
     [subscriptions]                 a channel, a log or a snapshot
     [outbox]                        where matched notifications go
     [trigger]                       how often a batch runs
@@ -303,7 +303,8 @@ def _sentences(found: Settings) -> Iterator[str]:
     if len(channels) > 1:
         yield f"sinks[{channels[1]}].kind: found 'channel' again, expected it once"
     asks = subscriptions.channel is not None and (bool(channels) or _is_address(found))
-    if not asks:  # otherwise the channel declares the columns
+    asks = asks or _is_declared(found)
+    if not asks or found.columns:  # otherwise the channel declares the columns
         yield from declared_problems(found)
     if found.extra is not None and not is_json(found):
         yield f'extra: found "{found.extra}", expected none, because the source is not JSON'
@@ -348,17 +349,25 @@ def _channel_sentences(found: Settings, address: str) -> Iterator[str]:
         return
     if not scheme_of(address):
         yield from _secret_sentences(found, "with the folder of a channel")
-        if not found.hands_over:
-            return  # the pipeline may own the folder, and then declares the columns
-    for name, there in (("columns", bool(found.columns)), ("extra", found.extra is not None)):
-        if there:
-            yield f"{name}: found some, expected none, because the channel declares the attributes"
 
 
 def _secret_sentences(found: Settings, when: str) -> Iterator[str]:
     for name in ("name", "token_file", "authorities"):
         if getattr(found.subscriptions, name) is not None:
             yield f"subscriptions.{name}: expected none {when}"
+
+
+def _is_declared(found: Settings) -> bool:
+    """Whether the folder of the subscriptions declares attributes already."""
+    place = found.subscriptions.log or found.subscriptions.channel
+    if place is None or scheme_of(place) or not (found.at(place) / "lock").exists():
+        return False
+    from tidings.store import ChangeLog, LogError
+
+    try:
+        return ChangeLog(found.at(place)).told.declaration.types is not None
+    except LogError:  # reported when the folder is opened
+        return False
 
 
 def _is_address(found: Settings) -> bool:

@@ -18,7 +18,7 @@ from tidings.model import TidingsError
 from tidings.spark.channel.followed_channel import open_mirror
 from tidings.spark.channel.handing_over import read_handed
 from tidings.spark.channel.owner import WaitingForOwner, read_waiting
-from tidings.spark.loading.restated import Aside
+from tidings.spark.loading.log_filters import Aside
 from tidings.spark.outbox.outbox import Commit, Outbox, Pin
 from tidings.spark.pipeline.settings import Feeds, Settings
 
@@ -151,7 +151,7 @@ def _list_set_aside(settings: Settings, outbox: Outbox) -> list[Aside]:
     from tidings.spark.loading.log_snapshots import list_set_aside
     from tidings.store import ChangeLog
 
-    return list_set_aside(ChangeLog(path, settings.attributes))
+    return list_set_aside(ChangeLog(path))
 
 
 def _feed_problems(settings: Settings) -> list[str]:
@@ -182,19 +182,19 @@ def _read_subscriptions(
     if not (path / "lock").exists():
         return None, None, [], {}
     from tidings.spark.loading.log_snapshots import home_of, versions_in
-    from tidings.spark.loading.restated import BEYOND, texts_of
     from tidings.store import ChangeLog
+    from tidings.store.declared import DeclarationError
 
-    log = ChangeLog(path)
+    log = ChangeLog(path, settings.attributes)
     version = log.version
     state = log.state(version)
-    snapshots = versions_in(home_of(path), settings.attributes)
+    try:
+        snapshots = versions_in(home_of(path), log.attributes)
+    except DeclarationError:  # the pipeline says so when it starts
+        snapshots = []
     texts: dict[int, str] = {}
-    if any(node >= BEYOND for node in nodes):
-        texts = texts_of(state, settings.attributes)
-    else:
-        for text, node in state.subscriptions.values():
-            texts.setdefault(node, text)
+    for text, node in state.subscriptions.values():
+        texts.setdefault(node, text)
     return version, len(state.subscriptions), snapshots, texts
 
 

@@ -1,8 +1,15 @@
-"""Opens the source of a pipeline: a stream of raw rows, and how to decode them."""
+"""Opens the source of a pipeline: a stream of raw rows, and how to decode them.
+
+Spark reads the columns of CSV and Parquet, and can't change them while a stream runs. If a channel
+declares other attributes meanwhile, the files of a batch are read again with the new columns
+(`read_files`).
+"""
 
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,7 +20,7 @@ from tidings.notifications import arrow_schema
 from tidings.spark.pipeline.settings import Feeds, Files, Kafka, Rate, Settings, is_json
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.types import StructType
 
 CORRUPT = "_corrupt_record"
@@ -50,9 +57,69 @@ def open_source(settings: Settings, spark: SparkSession) -> OpenedSource:
 
 
 def declare_source(settings: Settings, source: OpenedSource) -> OpenedSource:
-    """A source of JSON whose rows have other columns from now on."""
+    """The same source, with the columns that are declared now."""
     arrow = declared_columns(settings)
+    if source.format == "typed":
+        return msgspec.structs.replace(source, schema=spark_schema(arrow))
     return msgspec.structs.replace(source, schema=spark_schema(arrow), arrow=arrow)
+
+
+def read_files(
+    settings: Settings, df: DataFrame, files: Sequence[Path], spark: SparkSession
+) -> DataFrame:
+    """The rows of the files of a batch, with the columns that are declared now. A column that a
+    file lacks is null. `df` has these rows with the columns of the stream; it is returned if these
+    columns are the declared ones, and also if a file has undeclared columns, which Spark
+    refuses."""
+    source = settings.source
+    if not isinstance(source, Files) or source.format == "json" or not settings.columns:
+        return df
+    columns = declared_columns(settings)
+    if source.format == "parquet":
+        schema = spark_schema(columns)
+        if schema.fieldNames() == df.schema.fieldNames():
+            return df
+        return _plain(spark).schema(schema).parquet(*map(str, files))
+    by_header: dict[tuple[str, ...], list[Path]] = {}
+    for path in files:
+        header = tuple(read_header(path))
+        if header:  # otherwise the file has no rows
+            by_header.setdefault(header, []).append(path)
+    names = [*columns.names, CORRUPT]
+    is_usual = all([*header, CORRUPT] == df.columns == names for header in by_header)
+    if is_usual or any({*one} - {*names} or len({*one}) < len(one) for one in by_header):
+        return df
+    from pyspark.sql.functions import lit
+
+    found: DataFrame | None = None
+    for header, paths in by_header.items():
+        rows = _csv(_plain(spark), header).csv([*map(str, paths)])
+        missing = {name: lit(None).cast("string") for name in names if name not in rows.columns}
+        rows = rows.withColumns(missing).select([_quote(name) for name in names])
+        found = rows if found is None else found.union(rows)
+    return df if found is None else found
+
+
+def _plain(spark: SparkSession) -> DataFrameReader:
+    """A reader that takes the names of files as they are, even if they contain `*` or `[`."""
+    return spark.read.option("__globPaths__", "false")
+
+
+def _quote(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def _csv(reader: Any, names: Iterable[str]) -> Any:
+    """A reader of CSV with these columns, as texts."""
+    texts = ", ".join(f"{_quote(name)} string" for name in names)
+    return (
+        reader.schema(f"{texts}, `{CORRUPT}` string")
+        .option("header", True)
+        .option("enforceSchema", False)
+        .option("escape", '"')  # a quote is escaped by doubling it; Spark's default is a backslash
+        .option("mode", "PERMISSIVE")
+        .option("columnNameOfCorruptRecord", CORRUPT)
+    )
 
 
 def _open_files(settings: Settings, source: Files, spark: SparkSession) -> OpenedSource:
@@ -78,16 +145,7 @@ def _open_files(settings: Settings, source: Files, spark: SparkSession) -> Opene
     arrow = declared_columns(settings)
     if source.format == "json":
         return OpenedSource(reader.text(str(path)), spark_schema(arrow), "json", arrow)
-    texts = ", ".join(f"`{name.replace('`', '``')}` string" for name in arrow.names)
-    rows = (
-        reader.schema(f"{texts}, `{CORRUPT}` string")
-        .option("header", True)
-        .option("enforceSchema", False)
-        .option("escape", '"')  # a quote is escaped by doubling it; Spark's default is a backslash
-        .option("mode", "PERMISSIVE")
-        .option("columnNameOfCorruptRecord", CORRUPT)
-        .csv(str(path))
-    )
+    rows = _csv(reader, arrow.names).csv(str(path))
     return OpenedSource(rows, spark_schema(arrow), "csv", arrow, corrupt=CORRUPT)
 
 
@@ -134,9 +192,14 @@ def has_column(settings: Settings, name: str) -> bool:
         return True
     folder = settings.at(source.path)
     for path in sorted(folder.glob("[!._]*")) if folder.is_dir() else ():
-        with path.open(newline="", encoding="utf-8", errors="replace") as lines:
-            return name in next(csv.reader(lines), [])
+        return name in read_header(path)
     return False
+
+
+def read_header(path: Path) -> list[str]:
+    """The names in the first line of a CSV file; empty if there is none."""
+    with path.open(newline="", encoding="utf-8", errors="replace") as lines:
+        return next(csv.reader(lines), [])
 
 
 def spark_schema(arrow: pa.Schema) -> StructType:

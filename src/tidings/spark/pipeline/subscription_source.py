@@ -8,11 +8,10 @@ new snapshot is compiled in a separate process while batches continue. The last 
 kept, so that a repeated batch finds a snapshot that is old enough; log_snapshots.py describes the
 folder. The driver and each worker verify the digests of a snapshot before they use it.
 
-A pipeline uses only snapshots compiled with its own columns. If the columns in its file changed,
-the latest version is compiled again before the first batch. A batch that started with the old
-columns is repeated with the new ones, so its version is compiled again too. The batch has the same
-rows and subscriptions, and none of its files was visible. restated.py numbers the filters that were
-added under other columns.
+The attributes are those that the channel declares. If a pipeline file names columns, they are the
+first declaration of a new folder; in other folders, they must agree with the declaration. If the
+channel declares other attributes while the pipeline runs, the latest version is compiled again, and
+the next batch uses them. A batch that is repeated has its old version, but the new declaration.
 """
 
 from __future__ import annotations
@@ -22,13 +21,15 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from tidings.channel import Description
 from tidings.files import scheme_of
 from tidings.filters import Attributes
 from tidings.model import TidingsError
 from tidings.snapshots import Snapshot, View, identity_of
 from tidings.spark.loading.background import Background, remove_left_overs
+from tidings.spark.loading.log_filters import Aside, Clash, PendingChanges, Unfit, log_set_aside
 from tidings.spark.loading.log_snapshots import (
-    IDENTITIES,
+    NODES,
     attributes_of,
     compile_version,
     home_of,
@@ -39,7 +40,6 @@ from tidings.spark.loading.log_snapshots import (
     remove,
     versions_in,
 )
-from tidings.spark.loading.restated import Aside, Clash, PendingChanges, log_set_aside
 from tidings.spark.tagging.worker import Change, Pinned, view_of
 from tidings.store import Accepting, ChangeLog, LogError
 
@@ -50,7 +50,7 @@ class FixedSubscriptions:
     """Subscriptions from a snapshot."""
 
     kind = "snapshot"
-    life, description = 0, None  # only channels have a life and a description
+    life, description = 0, None  # only channels have these
 
     def __init__(self, path: str | Path) -> None:
         self.path = str(path) if scheme_of(path) else str(Path(path).absolute())
@@ -88,22 +88,37 @@ class FollowedSubscriptions:
 
     kind = "log"
     identity = ""  # the version alone identifies the state of a log
-    life, description = 0, None  # only channels have a life and a description
+    life = 0  # only channels of a rendezvous point have a life
 
     def __init__(
-        self, path: Path, attributes: Attributes | None = None, rebuild_after: int = 1_000
+        self,
+        path: Path,
+        attributes: Attributes | None = None,
+        rebuild_after: int = 1_000,
+        *,
+        declares: bool = True,
     ) -> None:
+        """`attributes` are the columns that the pipeline names. If the channel declares nothing
+        yet, they are declared, unless `declares` is false."""
         self.log = ChangeLog(path, attributes)
         self.name = f"the log {self.log.path}"
         self.home = home_of(self.log.path)
         self.rebuild_after = rebuild_after
         self._compiler = Background()
         self._pending: tuple[Path, PendingChanges] | None = None
+        with suppress(LogError):  # a folder that can only be read keeps its declaration
+            if declares:
+                self.log.declare_given()
         if self._base(self.log.version) is None:
-            compile_version(self.log, self.log.version, self.home)
-        with suppress(FileNotFoundError):  # mark these columns as the ones used last
+            self._compile_latest()
+        with suppress(FileNotFoundError):  # mark it as the one used last
             os.utime(self._path(self._compiled_versions()[-1]))
         log_set_aside(list_set_aside(self.log))
+
+    @property
+    def description(self) -> Description | None:
+        """What the channel declares; see `describe_log`."""
+        return describe_log(self.log)
 
     @property
     def version(self) -> int:
@@ -122,7 +137,10 @@ class FollowedSubscriptions:
                 raise LogError("no snapshot is old enough")
             changes = self._changes_since(base, version) if version > base else ()
         except (LogError, Clash):  # the log may still have the state, but not the changes
-            compile_version(self.log, version, self.home)
+            try:
+                compile_version(self.log, version, self.home)
+            except Clash as clash:
+                raise _unclear(clash) from None
             base, changes = version, ()
         if len(changes) >= self.rebuild_after:
             self._compile(version, base)
@@ -135,14 +153,14 @@ class FollowedSubscriptions:
         return next((one for one in reversed(older) if self._is_whole(one)), None)
 
     def _is_whole(self, version: int) -> bool:
-        return is_whole(self.home, version, self.log.attributes, IDENTITIES)
+        return is_whole(self.home, version, self.log.attributes, NODES)
 
     def _changes_since(self, base: int, version: int) -> tuple[Change, ...]:
         """The changes since a snapshot, up to a version."""
         path = self._path(base)
         if self._pending is None or self._pending[0] != path:
             self._pending = path, open_pending_changes(path, self.log.attributes)
-        return self._pending[1].read(self.log.keyed_changes(base, version))
+        return self._pending[1].read(self.log.changes(base, version))
 
     def view(self, version: int) -> View:
         """The view of a version, in this process."""
@@ -150,7 +168,21 @@ class FollowedSubscriptions:
 
     def compile_latest(self) -> None:
         """Compile the latest version, without the dropped subscriptions."""
-        compile_version(self.log, self.log.version, self.home)
+        self._compile_latest()
+
+    def _compile_latest(self) -> None:
+        """Compile the latest version. In a log of an older release, subscriptions with different
+        filters may share a node; in that case, the log first gives them nodes of their own."""
+        try:
+            compile_version(self.log, self.log.version, self.home)
+        except Clash as clash:
+            state = self.log.state()
+            try:
+                for id_ in clash.again:
+                    self.log.put(id_, state.subscriptions[id_][0], state.dialect(id_))
+            except (TidingsError, OSError) as problem:
+                raise _unclear(clash) from problem
+            compile_version(self.log, self.log.version, self.home)
 
     @property
     def numbers(self) -> Accepting | None:
@@ -189,11 +221,31 @@ class FollowedSubscriptions:
         self._compiler.start("tidings.spark.pipeline.subscription_source", *told)
 
 
+def describe_log(log: ChangeLog) -> Description | None:
+    """What the channel of a log declares. None if it declares nothing and the pipeline names
+    columns, but can't declare them, because it may only read the folder."""
+    found = log.told.declaration
+    if not found.text and log.attributes is not None:
+        return None
+    return Description(str(log.path), 0, found.types, found.extra or "", found.preprocessor)
+
+
+def _unclear(clash: Clash) -> Unfit:
+    first = clash.again[0]
+    return Unfit(
+        f"the subscription {first!r:.80} shares a node with another one, but their filters differ "
+        f"under the channel's declaration; add it again with `tidings subscriptions add`"
+    )
+
+
 def main() -> int:
     """Compile a version of a log. The arguments are the log's folder, the version, and a snapshot
-    that was compiled with the columns of the pipeline."""
+    that was compiled with the attributes of the channel."""
     folder, version, base = Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
-    compile_version(ChangeLog(folder, attributes_of(base)), version, home_of(folder))
+    log = ChangeLog(folder)
+    if not log.told.declaration.text:  # the folder can only be read, so nothing is declared
+        log = ChangeLog(folder, attributes_of(base))
+    compile_version(log, version, home_of(folder))
     return 0
 
 

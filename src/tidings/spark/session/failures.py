@@ -51,8 +51,8 @@ def sentence_of(problem: BaseException) -> str:
     if header:
         named = _FILE.search(text)
         return _shorten(
-            f"{named[1] if named else 'a CSV file'}: the header does not match [columns] of the "
-            f"pipeline file; expected exactly those names, in that order"
+            f"{named[1] if named else 'a CSV file'}: the header does not match the declared "
+            "columns; expected only names of those, each at most once"
         )
     kafka = _sentence_on_kafka(text)
     if kafka:

@@ -1,6 +1,6 @@
 """The kind of a channel in the processes of a pipeline: the driver and the workers.
 
-Each process needs what the kind needs: an application's class, and the predicates that filters may
+Each process needs the code of the kind: an application's class, and the predicates that filters may
 call, in the versions that the channel uses. No code comes from the channel.
 """
 
@@ -56,7 +56,7 @@ def _make(told: ChannelKind) -> Kind:
         return make_kind(restore_attributes(told.attributes, extra, definition), definition)
     except EnvironmentProblem as problem:
         raise EnvironmentProblem(
-            f"{problem}; a pipeline needs what the channel uses, on the driver and on every worker"
+            f"{problem}; install what the channel uses on the driver and on every worker"
         ) from None
 
 

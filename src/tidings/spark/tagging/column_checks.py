@@ -58,8 +58,8 @@ def check_columns(
 ) -> list[str]:
     """Return the columns that filters test, in the order of the table.
 
-    Raises AttributesError if a column is missing, has a type that filters can't compare, has
-    another type than a filter expects, or differs from the type declared when the filters were
+    Raises AttributesError if a column is missing, has a type that filters can't compare, or
+    does not have the type that a filter expects, or that was declared when the filters were
     compiled. Without `strict`, a missing column counts as null. With `errors="collect"`, filters
     that expect another type are kept, although the tests in question never pass, and a
     MisfitWarning names them.
@@ -101,7 +101,7 @@ def check_columns(
 
 
 def check_declared_columns(schema: StructType, attributes: Attributes | None) -> None:
-    """Raise AttributesError if a column has another type than the one declared for it. Columns that
+    """Raise AttributesError if a column does not have the declared type. Columns that
     are missing count as null."""
     for path in () if attributes is None else attributes:
         try:

@@ -6,7 +6,7 @@ maps.
     result     lines: array<struct<sku: string, price: double>>     attrs: map<string, double>
 
 Only the value that can't be converted becomes null; a cast of a whole array would make the array
-null. Columns that are not declared, or that have another shape than declared, stay as they are. A
+null. Columns that are not declared, or whose shape is not the declared one, stay as they are. A
 JSON object, which Spark reads as a struct with all keys that occur, becomes a map without the keys
 that are null.
 """
@@ -51,14 +51,14 @@ def _convert(column: Column, found: t.DataType, declared: DataType | None) -> Co
         inner, element = found.elementType, declared.element
         if _convert(column, inner, element) is None:
             return None
-        return f.transform(column, lambda one: _kept(one, inner, element))
+        return f.transform(column, lambda one: _convert_or_keep(one, inner, element))
     if declared.kind == "struct" and isinstance(found, t.StructType):
         return _convert_struct(column, found, declared)
     if declared.kind == "map" and isinstance(found, t.MapType):
         value, wanted = found.valueType, declared.element
         if _convert(column, value, wanted) is None:
             return None
-        return f.transform_values(column, lambda _, one: _kept(one, value, wanted))
+        return f.transform_values(column, lambda _, one: _convert_or_keep(one, value, wanted))
     if declared.kind == "map" and isinstance(found, t.StructType):
         return _as_map(column, found, declared)
     target = spark_type(declared)
@@ -67,7 +67,7 @@ def _convert(column: Column, found: t.DataType, declared: DataType | None) -> Co
     return column.try_cast(target)
 
 
-def _kept(column: Column, found: t.DataType, declared: DataType | None) -> Column:
+def _convert_or_keep(column: Column, found: t.DataType, declared: DataType | None) -> Column:
     converted = _convert(column, found, declared)
     return column if converted is None else converted
 
@@ -92,7 +92,10 @@ def _as_map(column: Column, found: t.StructType, declared: DataType) -> Column |
     pairs: list[Any] = []
     for one in found.fields:
         inner = column.getField(one.name)
-        pairs += [f.lit(one.name), _kept(inner, one.dataType, declared.element).cast(value)]
+        pairs += [
+            f.lit(one.name),
+            _convert_or_keep(inner, one.dataType, declared.element).cast(value),
+        ]
     whole = f.map_filter(f.create_map(*pairs), lambda _, one: one.isNotNull())
     return f.when(column.isNotNull(), whole)
 

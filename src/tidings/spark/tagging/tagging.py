@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.files import address_of, local_path, process_folder, scheme_of
 from tidings.model import AttributesError, TidingsError
-from tidings.snapshots import Snapshot, View, identity_of
+from tidings.snapshots import NamedMembers, Snapshot, View, identity_of
 from tidings.spark.session import is_local_master, send_to_workers
 from tidings.spark.tagging.column_checks import check_columns, warn_never
 from tidings.spark.tagging.worker import Pinned, make_tagger
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-OUTPUTS = ("nodes", "subscriptions", "pairs")
+OUTPUTS = ("nodes", "subscriptions", "pairs", "parts")
 _saved: weakref.WeakKeyDictionary[Snapshot, str] = weakref.WeakKeyDictionary()
 
 
@@ -41,7 +41,9 @@ def tag(
 
     - `nodes`: for each row, the numbers of the lowest nodes of the content graph that match it;
     - `subscriptions`: the ids of the subscriptions that match it;
-    - `pairs`: one row for each match of a row and a subscription, with the subscription's id.
+    - `pairs`: one row for each match of a row and a subscription, with the subscription's id;
+    - `parts`: for each row, the subscriptions that match it and whose filters have named parts, as
+      structs of `id` and `names`, the parts that are true.
 
     `snapshot` is a directory that every worker can read, which may be at an address such as
     s3a://bucket/snapshot; or a Snapshot, which must be saved in such a directory if workers may run
@@ -65,7 +67,10 @@ def tag(
     warn_never(opened.view)
     wanted = "subscriptions" if output == "pairs" else output
     pinned = Pinned(path, opened.number, identity=identity_of(path))
-    column = tags_column(df, pinned, opened.view, (wanted,), strict=strict, errors=errors)
+    also = NamedMembers(opened.view).parts_view if output == "parts" else None
+    column = tags_column(
+        df, pinned, opened.view, (wanted,), strict=strict, errors=errors, also=also
+    )
     if output == "pairs":
         column = f.explode(column)
     return df.withColumn(output, column)
@@ -79,12 +84,17 @@ def tags_column(
     *,
     strict: bool = True,
     errors: str = "raise",
+    also: View | None = None,
 ) -> Column:
     """The column of tags at a pinned version: lists, or a struct of lists if there are several
-    outputs. `view` is the view of the same version in this process."""
+    outputs. `view` is the view of the same version in this process; the columns that the filters of
+    `also` test are needed too."""
     from pyspark.sql import functions as f
 
     names = check_columns(df.schema, view, strict=strict, errors=errors)
+    if also is not None:  # a part may test a column that the filter as a whole does not need
+        more = check_columns(df.schema, also, strict=strict, errors=errors)
+        names = [name for name in df.columns if name in names or name in more]
     for name in names:
         for other in df.columns:
             if other != name and _is_same_name(df, other, name):
@@ -112,7 +122,12 @@ def tag_type(view: View, outputs: tuple[str, ...]) -> DataType:
     from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
     ids: DataType = LongType() if view.has_integer_ids else StringType()
-    kinds = {"nodes": ArrayType(LongType(), False), "subscriptions": ArrayType(ids, False)}
+    part = [StructField("id", ids, False), StructField("names", ArrayType(StringType(), False))]
+    kinds = {
+        "nodes": ArrayType(LongType(), False),
+        "subscriptions": ArrayType(ids, False),
+        "parts": ArrayType(StructType(part), False),
+    }
     if len(outputs) == 1:
         return kinds[outputs[0]]
     return StructType([StructField(name, kinds[name], False) for name in outputs])

@@ -14,7 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from tidings.model import TidingsError
-from tidings.snapshots import Snapshot, VersionedSnapshot, View, identity_of
+from tidings.snapshots import NamedMembers, Snapshot, VersionedSnapshot, View, identity_of
 from tidings.spark.tagging.channel_kinds import ChannelKind, kind_of
 
 MOST_OPEN = 2
@@ -76,8 +76,12 @@ def make_tagger(pinned: Pinned, names: list[str], outputs: tuple[str, ...]) -> C
     # PySpark derives the kind of UDF from these annotations
     def tag(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         view = view_of(pinned)
+        named = NamedMembers(view) if "parts" in outputs else None
         for batch in join_batches(_name_columns(batches, names)):
-            for _, _, matched in view.pieces(*view.match_places(batch)):
+            for first, last, matched in view.pieces(*view.match_places(batch)):
+                if named is not None:
+                    yield named.part_lists(batch.slice(first, last - first), *matched)
+                    continue
                 found = [lists_of(view, output, matched) for output in outputs]
                 yield found[0] if len(found) == 1 else pa.StructArray.from_arrays(found, outputs)
 

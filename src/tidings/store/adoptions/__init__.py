@@ -4,8 +4,8 @@
     owner, in a thread:        what is in the log? ──> a bulk, with numbers far ahead
     owner, on its event loop:  does that still hold? ──> one entry of the log, synced ──> version
 
-    adoption.py    the owner's side: prepares a bulk, and commits it
-    handing.py     the side of commands: hands a snapshot over, and finds out what became of it
+    adoption.py          the owner's side: prepares a bulk, and commits it
+    adoption_request.py  the side of commands: hands a snapshot over, and finds its outcome
 
 While a bulk is written, nodes and subscriptions come and go. So its numbers begin after a gap, and
 before it is committed, the log is compared with what the bulk was made from.
@@ -14,6 +14,6 @@ Used by change_log.py, and by broker. Start at adoption.py.
 """
 
 from tidings.store.adoptions.adoption import Adoption
-from tidings.store.adoptions.handing import hand_snapshot
+from tidings.store.adoptions.adoption_request import hand_snapshot
 
 __all__ = ["Adoption", "hand_snapshot"]

@@ -53,7 +53,7 @@ class Adoption:
         if an id is already subscribed."""
         self.discard()
         snapshot = self._snapshot
-        known = self._known(state_at(self._folder, Reader(self._folder).end()))
+        known = self._read_known(state_at(self._folder, Reader(self._folder).end()))
         known.need_adoptable(snapshot, self._folder)
         shared = known.find_shared(snapshot.keys)
         first = known.last + 1 + GAP
@@ -69,7 +69,7 @@ class Adoption:
         subscribed by now."""
         assert self._prepared is not None
         record, shared = self._prepared
-        known = self._known(journal.read_state())
+        known = self._read_known(journal.read_state())
         known.need_adoptable(self._snapshot, self._folder)
         if known.last >= record.first or known.find_shared(self._snapshot.keys) != shared:
             return 0
@@ -83,5 +83,5 @@ class Adoption:
             shutil.rmtree(self._folder / BULKS / self._prepared.record.name, ignore_errors=True)
             self._prepared = None
 
-    def _known(self, state: JournalState) -> KnownLog:
+    def _read_known(self, state: JournalState) -> KnownLog:
         return KnownLog(GroupLog(self._folder), state, self._key_of)

@@ -2,22 +2,21 @@
 
     bulks/FIRST-NAME/     a snapshot, whose nodes have the numbers from FIRST on
         nodes.arrow, subscriptions.arrow, index/    as in any snapshot
-        identities.arrow  the numbers and identities of its nodes, as pipelines keep them
         sorted.arrow      the identities in order, with the places of their nodes
         order.arrow       the order of the ids
         shared.arrow      places whose filters had nodes before, and the numbers of those
 
-    bulk.py       the mapped files of a bulk, and what can be looked up in them
-    adopting.py   writes the folder of a bulk
-    unnamed.py    removes the folders that nothing names any more
+    bulk.py         the mapped files of a bulk, and what can be looked up in them
+    bulk_writer.py  writes the folder of a bulk
+    unnamed.py      removes the folders that nothing names any more
 
 A bulk is one entry of the log, with one version, however many subscriptions it has. The state of a
 log has the changes since then in dictionaries, and everything else stays in the files: see
 layered.py. These modules are for journal/ and known_log.py, not for users. Start at bulk.py.
 """
 
-from tidings.store.bulks.adopting import write_bulk
 from tidings.store.bulks.bulk import Bulk, LostBulk, high_halves, open_bulk
+from tidings.store.bulks.bulk_writer import write_bulk
 from tidings.store.bulks.unnamed import move_unnamed_aside, remove_unnamed
 
 __all__ = [

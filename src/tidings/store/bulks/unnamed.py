@@ -11,34 +11,26 @@ folder (change_log.py).
 
 from __future__ import annotations
 
-import shutil
-import uuid
 from collections.abc import Iterable
 from pathlib import Path
 
-from tidings.files import make_durable_folder, sync
+from tidings.files import move_aside, remove_folder
 from tidings.store.folder import ASIDE, BULKS
 
 
 def remove_unnamed(folder: Path, names: Iterable[str]) -> None:
     """Remove all bulks of a channel but those with these names. The caller holds the lock, so
     nobody adopts anything now."""
-    for path in _unnamed(folder, names):
-        # a folder that is removed in part must not have the name of a bulk
-        hidden = path.with_name(f".{uuid.uuid4().hex}")
-        path.rename(hidden)
-        shutil.rmtree(hidden, ignore_errors=True)
+    for path in _list_unnamed(folder, names):
+        remove_folder(path)  # a partly removed folder must not have the name of a bulk
 
 
 def move_unnamed_aside(folder: Path, names: Iterable[str]) -> None:
     """Move all bulks of a channel but those with these names to the folder `aside`."""
-    for path in _unnamed(folder, names):
-        make_durable_folder(folder / ASIDE)
-        path.rename(folder / ASIDE / f"{path.name}.{uuid.uuid4().hex[:8]}")
-        sync(folder / ASIDE)
-        sync(path.parent)
+    for path in _list_unnamed(folder, names):
+        move_aside(path, folder / ASIDE)
 
 
-def _unnamed(folder: Path, names: Iterable[str]) -> list[Path]:
+def _list_unnamed(folder: Path, names: Iterable[str]) -> list[Path]:
     known, home = {*names}, folder / BULKS
     return [path for path in home.iterdir() if path.name not in known] if home.is_dir() else []

@@ -52,7 +52,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class WalkedLog(Protocol):
-    """What a walk needs of the log."""
+    """The part of a log's interface that a walk needs."""
 
     @property
     def folder(self) -> Path: ...

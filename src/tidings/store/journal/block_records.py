@@ -30,7 +30,7 @@ class PackedBlock(Packed, frozen=True):
 
 
 def encode_all(things: Iterable[Thing]) -> list[bytes | Packed]:
-    """The records of things, in order."""
+    """The records of entries, in order."""
     found: list[bytes | Packed] = []
     for thing in things:
         if isinstance(thing, Block):

@@ -146,6 +146,23 @@ def read(folder: Path, mark: Mark | None, *, accepts_loss: bool = False) -> Jour
     return state
 
 
+def read_about(folder: Path, mark: Mark | None) -> About | None:
+    """The first part of the checkpoint of a log with this end mark; None if no checkpoint was
+    written yet."""
+    path = folder / NAME
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        if mark is not None and (mark.value & THERE or mark.oldest > 1):
+            raise Damaged(f"the checkpoint {path} is missing") from None
+        return None
+    record = next(_records(data))
+    about = None if record is None else _decoder.decode(record)
+    if not isinstance(about, About):
+        raise Damaged(f"the checkpoint {path} is corrupt or has an unknown format")
+    return about
+
+
 def _records(data: bytes) -> Iterator[bytes | None]:
     """The records of all groups; None for data that is corrupt or missing."""
     format_ = FORMAT if layout.decode_group_head(FORMAT, data, 0) else FORMAT_OF_SEVERAL
@@ -164,7 +181,7 @@ def _records(data: bytes) -> Iterator[bytes | None]:
 
 def write(folder: Path, state: JournalState) -> int:
     """Write a state as the new checkpoint; return its size. `state.log` is the id of its log."""
-    records = (one for part in _parts(state) for one in _encoded(part))
+    records = (one for part in _parts(state) for one in _encode_part(part))
     groups = list(in_groups(records, PART))
     format_ = FORMAT if len(groups) == 1 else FORMAT_OF_SEVERAL
     found, chain = list[bytes](), 0
@@ -195,7 +212,7 @@ def _take(state: JournalState, part: Part) -> None:
             integer, many = state.integer, len(state.bulks)
             state.adopt(one.bulk)
             state.integer = integer  # that of the last change, which may be later
-            if len(state.bulks) > many:  # or else it is lost
+            if len(state.bulks) > many:  # otherwise the bulk is lost
                 nodes, ids = state.gone_of(many)
                 nodes.update(one.nodes)
                 ids.update(one.ids)
@@ -233,7 +250,7 @@ def _history(about: About) -> History:
     return History(*msgspec.structs.astuple(past))
 
 
-def _encoded(part: Part) -> Iterator[bytes]:
+def _encode_part(part: Part) -> Iterator[bytes]:
     """Encode a part; as long as the result is too large, the part is split into halves."""
     data = msgspec.msgpack.encode(part)
     if len(data) <= GROUP_BYTES or isinstance(part, About) or len(part.part) == 1:
@@ -241,7 +258,7 @@ def _encoded(part: Part) -> Iterator[bytes]:
         return
     items = list(part.part.items())
     for half in (items[: len(items) // 2], items[len(items) // 2 :]):
-        yield from _encoded(type(part)(dict(half)))  # type: ignore[arg-type]
+        yield from _encode_part(type(part)(dict(half)))  # type: ignore[arg-type]
 
 
 def _parts(state: JournalState) -> Iterator[Part]:

@@ -63,6 +63,7 @@ from tidings.store.layered import own_part
 from tidings.store.owner import (
     Serving,
     Take,
+    TakeDeclaration,
     TakeSnapshot,
     Welcome,
     ask_for_folder,
@@ -116,7 +117,7 @@ class FileJournal:
         try:
             if listens:
                 self._listen()
-            with self._lock, self._careful("opened"):
+            with self._lock, self._name_failures("opened"):
                 folder.read_format(self.path)
                 self._open()
         except BaseException:
@@ -133,12 +134,16 @@ class FileJournal:
             _log.warning("commands can't change the subscriptions in %s while the rendezvous "
                          "point runs: %s", self.path, problem)  # fmt: skip
 
-    def serve(self, take: Take, adopt: TakeSnapshot, welcome: Welcome) -> None:
-        """Take the changes and the snapshots of commands, and welcome pipelines: see `Serving`."""
+    def serve(
+        self, take: Take, adopt: TakeSnapshot, welcome: Welcome, declare: TakeDeclaration
+    ) -> None:
+        """Take the changes, the snapshots and the declarations of commands, and welcome pipelines:
+        see `Serving`."""
         if self._listener is not None:
             self._serving = Serving(
-                self.path, self._listener, take, "rendezvous point", adopt=adopt, welcome=welcome
-            )
+                self.path, self._listener, take, "rendezvous point", adopt=adopt, welcome=welcome,
+                declare=declare,
+            )  # fmt: skip
 
     def stop_serving(self) -> None:
         """Accept no more changes from commands."""
@@ -166,7 +171,7 @@ class FileJournal:
             beside = Path(f"{self.path}.lock")  # the lock of older releases
             before = take_lock(beside) if beside.exists() or is_before(self.path) else -1
             try:
-                with self._careful("opened"):
+                with self._name_failures("opened"):
                     take_over(self.path)
                 try:
                     return folder.own(self.path)
@@ -210,6 +215,11 @@ class FileJournal:
             group.records, group.places
         ))  # fmt: skip
         losses += self._log.take_end(walk, self._mark_value(state.version))
+        if losses and replay.unread:
+            losses.append(
+                f"notifications that can't be read, between others: {replay.unread:,}; the totals "
+                "of their nodes do not count them"
+            )
         for one, sentence in state.lost_bulks or ():
             losses.append(sentence)
             replay.lost.append((one.first, one.version))
@@ -294,7 +304,7 @@ class FileJournal:
         notifications found exceed `most_bytes`, the remaining ranges are part of neither result.
         Raise EnvironmentProblem if the journal can't be read, or is still being read."""
         life = self.lineage[-1].life if self.lineage else 0
-        with self._careful("read"):
+        with self._name_failures("read"):
             return self._lookup.find(ranges, most_bytes, life)
 
     # -- calls by the process that opened the journal ------------------------------------------
@@ -303,7 +313,7 @@ class FileJournal:
         """Record that a rendezvous point starts with this journal. The record is on the disk when
         this returns; raise EnvironmentProblem if it can't be written. After a loss, this life is
         the first of a new lineage."""
-        with self._lock, self._careful("written"):
+        with self._lock, self._name_failures("written"):
             for sentence in self.losses[:10]:
                 _log.error("the journal %s has lost data: %s", self.path, sentence)
             broken, first = bool(self.losses), self._serial + 1
@@ -317,7 +327,7 @@ class FileJournal:
         """Append the first entries after an opening. After a loss, the damaged data is before the
         checkpoint that is written then, so it is not read again."""
         self._append(things)
-        state = self._caught_up(is_told=bool(self.losses))
+        state = self._catch_up(is_told=bool(self.losses))
         if self.losses:
             self._keep(state)
             if (self.path / folder.BULKS).exists():
@@ -332,7 +342,7 @@ class FileJournal:
     def repair(self) -> tuple[list[str], tuple[tuple[int, int], ...]]:
         """Record a loss without starting a rendezvous point; return what was wrong, and the ranges
         of lost versions. Damage that is older than the checkpoint counts too."""
-        with self._lock, self._careful("written"):
+        with self._lock, self._name_failures("written"):
             walk = GroupLog(self.path).walk(START, self._upkeep.since)
             for _ in walk if self._upkeep.since.number else ():
                 pass
@@ -351,27 +361,27 @@ class FileJournal:
     @property
     def history(self) -> History:
         """The history of the nodes that is on the disk."""
-        with self._lock, self._careful("read"):
-            return self._caught_up().history
+        with self._lock, self._name_failures("read"):
+            return self._catch_up().history
 
     def renew(self, version: int, hidden: Iterable[int], declaration: str) -> None:
         """Record that filters are interpreted differently from a version on. The record is on
         the disk when this returns."""
-        with self._lock, self._careful("written"):
+        with self._lock, self._name_failures("written"):
             self._append([t.Renewed(version, tuple(hidden), declaration)])
-            self._caught_up()
+            self._catch_up()
 
     def read_state(self) -> JournalState:
         """The state that is on the disk; callers must not change it."""
-        with self._lock, self._careful("read"):
-            return self._caught_up()
+        with self._lock, self._name_failures("read"):
+            return self._catch_up()
 
     def adopt(self, thing: t.Adopted) -> None:
         """Record that a bulk was adopted. The record is on the disk when this returns; a new state
         machine must be started then."""
-        with self._lock, self._careful("written"):
+        with self._lock, self._name_failures("written"):
             self._append([thing])
-            state = self._caught_up()
+            state = self._catch_up()
             self._upkeep.begin_summary()  # the next checkpoint reads the bulk from the log
             self._bulks, self._integer = [*state.bulks], state.integer
             self.last_node = state.last_node
@@ -392,7 +402,7 @@ class FileJournal:
     def write(self, batch: Batch) -> None:
         """Write a batch to the disk, all of it or nothing. Raise EnvironmentProblem if that fails;
         then `revive` must be called before anything else is added."""
-        with self._lock, self._careful("written"):
+        with self._lock, self._name_failures("written"):
             # a batch in the old folder would never be read again
             if _identity(self.path) != self._identity:
                 raise OSError("the folder of the journal was removed or replaced")
@@ -412,7 +422,7 @@ class FileJournal:
     def revive(self) -> None:
         """Reopen the journal from the disk after a failed write. Raise EnvironmentProblem if the
         disk still has no room. Records that wait to be written are dropped."""
-        with self._tending, self._lock, self._careful("written"):
+        with self._tending, self._lock, self._name_failures("written"):
             self._need_room(self._size_of_files())
             room = self.path / "room"
             try:
@@ -427,8 +437,8 @@ class FileJournal:
 
     def interests(self) -> list[tuple[int, bytes]]:
         """The filters of all nodes, in the order of the nodes' numbers."""
-        with self._lock, self._careful("read"):
-            state = self._caught_up()
+        with self._lock, self._name_failures("read"):
+            state = self._catch_up()
             state.add_texts()
             nodes = state.nodes
             found = [(node, one.interest) for node, one in nodes.items()]
@@ -438,8 +448,8 @@ class FileJournal:
     def memory(self, placed: Sequence[Placed]) -> Memory:
         """The state that a rendezvous point starts from. `placed` are its nodes, each after its
         parents."""
-        with self._lock, self._careful("read"):
-            state = self._caught_up()
+        with self._lock, self._name_failures("read"):
+            state = self._catch_up()
             state.add_texts()
         there = Places.of(placed).numbers.tolist()
         nodes = {node: state.nodes[node] for node in there}
@@ -481,7 +491,7 @@ class FileJournal:
     def _mark_value(self, version: int) -> int:
         return value_of(version, has_checkpoint=bool(self._upkeep.size))
 
-    def _caught_up(self, *, is_told: bool = False) -> JournalState:
+    def _catch_up(self, *, is_told: bool = False) -> JournalState:
         """The state at the end of the log, which is read again if anything was written. Damage is
         an error, unless all subscribers were told of a break (`is_told`)."""
         if self._state is None:
@@ -503,7 +513,7 @@ class FileJournal:
         """Write a checkpoint if a start would have much to read, and drop the segments that nobody
         needs. If the journal was opened with `apart`, batches can be written at the same time;
         otherwise `write` calls this method. Raise EnvironmentProblem if it fails."""
-        with self._tending, self._careful("tended"):
+        with self._tending, self._name_failures("tended"):
             with self._lock:
                 log, upkeep = self._log, self._upkeep
                 gone = upkeep.droppable()
@@ -549,7 +559,7 @@ class FileJournal:
             )
 
     @contextlib.contextmanager
-    def _careful(self, what: str) -> Iterator[None]:
+    def _name_failures(self, what: str) -> Iterator[None]:
         try:
             yield
         except EnvironmentProblem:

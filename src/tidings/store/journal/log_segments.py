@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterable, Iterator
 from copy import copy
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -97,7 +98,11 @@ class Segments:
         return self.current[first]
 
     def size(self) -> int:
-        return sum(one.size for one in _join_segments(self.older or {}, self.current).values())
+        older, current = self.older or {}, self.current
+        total = sum(one.size for first, one in older.items() if first not in current)
+        for first, one in current.items():
+            total += max(one.size, older[first].size) if first in older else one.size
+        return total
 
     def grow_old(self) -> None:
         """After a new checkpoint, move all current segments except the last to `older`."""
@@ -129,9 +134,9 @@ class Segments:
         segment is included only if it is not small."""
         if self.older is None:
             return
-        every = sorted(_join_segments(self.older, self.current).items())
+        every = _extents(self.older, self.current)
         size, now = sum(one.size for _, one in every), time.time()
-        marks = sum(len(one.marks) for _, one in every)
+        marks = sum(one.marks for _, one in every)
         for at, (first, one) in enumerate(every):
             is_last, age = at + 1 == len(every), now - one.written
             beyond = size > retention.bytes or marks > retention.marks or age > retention.seconds
@@ -141,8 +146,31 @@ class Segments:
             if one.serial and not (beyond or done):
                 return
             size -= one.size
-            marks -= len(one.marks)
+            marks -= one.marks
             yield first
+
+
+class Extent(NamedTuple):
+    """The properties that decide whether a segment can be dropped."""
+
+    serial: int
+    size: int
+    written: float
+    marks: int
+
+
+def _extents(
+    older: dict[int, LogSegment], newer: dict[int, LogSegment]
+) -> list[tuple[int, Extent]]:
+    """Like `_join_segments`, without the marks themselves, because this runs after every write."""
+    found = []
+    for first in sorted({*older, *newer}):
+        both = [table[first] for table in (older, newer) if first in table]
+        found.append((first, Extent(
+            max(one.serial for one in both), max(one.size for one in both),
+            max(one.written for one in both), sum(len(one.marks) for one in both),
+        )))  # fmt: skip
+    return found
 
 
 def _join_segments(

@@ -26,7 +26,9 @@ class LossReplay:
         """`base_is_suspect` says that the state before the walk is missing, or may be."""
         self.state = state
         self.lost: list[tuple[int, int]] = []
-        self._is_suspect = base_is_suspect
+        self.unread = 0
+        """Notifications between others that can't be read. No total of a node counts them."""
+        self._is_suspect = self._lacks_base = base_is_suspect
 
     def apply(self, walk: Walk, told: Callable[[Group], None] = lambda _: None) -> None:
         """Apply all groups, and pass each of them to `told`."""
@@ -64,7 +66,10 @@ class LossReplay:
                 if before is not None:
                     found = True
                     self._lose(before)
+            serial = self.state.serial
             counting.apply_all([record])
+            if record[:1] == t.NOTIFICATION and (serial or not self._lacks_base):
+                self.unread += max(0, self.state.serial - serial - 1)
         return found
 
     def _lose(self, upto: int) -> None:

@@ -74,7 +74,7 @@ class MarkIndex:
         chunks, recent = self._parts
         recent = (*recent, Recent(marks, spans))
         if len(recent) >= MOST_RECENT or sum(len(one.marks) for one in recent) >= RECENT_BYTES:
-            chunks, recent = _merged([*chunks, _chunk_of(recent)]), ()
+            chunks, recent = _merge_alike([*chunks, _chunk_of(recent)]), ()
         self._parts = chunks, recent
 
     def join(self, other: MarkIndex) -> MarkIndex:
@@ -104,16 +104,16 @@ def _chunk_of(recent: Sequence[Recent]) -> Chunk:
     pairs = np.frombuffer(b"".join(one.marks for one in recent), "<i8").reshape(-1, 2)
     spans = np.concatenate([np.asarray(one.spans, np.int64) for one in recent])
     starts, ends, counts = spans.T
-    return _sorted(
+    return _sort(
         Chunk(pairs[:, 0], pairs[:, 1], np.repeat(starts, counts), np.repeat(ends, counts))
     )
 
 
-def _merged(chunks: list[Chunk]) -> tuple[Chunk, ...]:
+def _merge_alike(chunks: list[Chunk]) -> tuple[Chunk, ...]:
     """Merge chunks at the end while at least `FANOUT` of them are of about the same size."""
     while (alike := _count_alike(chunks)) >= FANOUT:
         columns = (np.concatenate(column) for column in zip(*chunks[-alike:], strict=True))
-        chunks[-alike:] = [_sorted(Chunk(*columns), "stable")]
+        chunks[-alike:] = [_sort(Chunk(*columns), "stable")]
     return tuple(chunks)
 
 
@@ -123,7 +123,7 @@ def _count_alike(chunks: Sequence[Chunk]) -> int:
     return sum(1 for _ in takewhile(lambda one: len(one.nodes) < most, reversed(chunks)))
 
 
-def _sorted(chunk: Chunk, kind: Literal["stable"] | None = None) -> Chunk:
+def _sort(chunk: Chunk, kind: Literal["stable"] | None = None) -> Chunk:
     """A chunk in the order of nodes and numbers. No two marks are equal, so any sort gives the same
     result. The default sort is five times faster on new marks; a stable sort is faster on sorted
     pieces."""

@@ -1,7 +1,7 @@
 """The state that results from a channel's log: nodes, their owners and history, named
 subscriptions, counters, publishers' stamps, the progress of sources, lives.
 
-    checkpoint ──> state ──things after the checkpoint──> state ──> the next checkpoint
+    checkpoint ──> state ──entries after the checkpoint──> state ──> the next checkpoint
 
 Notifications are counted many at a time. The marks and matched nodes of notifications are gathered,
 and each node is updated once: before the next record that is not a notification, or at the end.
@@ -236,7 +236,7 @@ class JournalState(msgspec.Struct):
 
 
 class Counting:
-    """Applies things to a state, in order. Call `finish` at the end."""
+    """Applies entries to a state, in order. Call `finish` at the end."""
 
     def __init__(self, state: JournalState) -> None:
         self.state = state
@@ -267,7 +267,7 @@ class Counting:
                 self.finish()
 
     def apply(self, thing: t.Small | Record | Rows) -> None:
-        """Apply a thing that is not a notification."""
+        """Apply an entry that is not a notification."""
         assert not isinstance(thing, Record)
         self.finish()
         state, history = self.state, self.state.history
@@ -294,7 +294,7 @@ class Counting:
             if (known := state.nodes.get(thing.node)) is not None:
                 state.nodes[thing.node] = msgspec.structs.replace(known, owners=thing.owners)
         elif isinstance(thing, t.Adopted):
-            if thing.version > history.version:  # or else it is in the checkpoint
+            if thing.version > history.version:  # otherwise the checkpoint contains it
                 state.adopt(thing)
                 history.version = thing.version
                 state.last_node = max(state.last_node, thing.version)
@@ -349,7 +349,7 @@ class Counting:
                 known.pop(row.id, None)
             else:
                 one = StoredSubscription(text, row.node, version, row.dialect, row.owner)
-                if row.key is not None or row.node not in nodes:  # or else that change was lost
+                if row.key is not None or row.node not in nodes:  # otherwise that change is lost
                     interest = b"" if row.node == version else one.interest
                     nodes[row.node] = StoredNode(interest, (), row.key or b"", named=True)
                 known[row.id] = one

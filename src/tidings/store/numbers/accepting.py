@@ -101,12 +101,6 @@ class Accepting:
             self._append(log, taken, states=states)
             return found
 
-    def last_batch(self, outbox: str) -> int | None:
-        """The last batch that was accepted of an outbox; None if there is none."""
-        with self._holding():
-            known = self._taken.get(outbox)
-            return None if known is None else known.batch
-
     def counters(self) -> Numbers:
         """The last number of each node."""
         with self._holding():

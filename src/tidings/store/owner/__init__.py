@@ -21,28 +21,40 @@ from tidings.store.owner.asking import (
     Unowned,
     ask_for_folder,
     hand_adoption,
+    hand_declaration,
     hand_over,
     join_owner,
 )
-from tidings.store.owner.owner_socket import Adopt, Asked, close_listener, listen
-from tidings.store.owner.ownership import Ownership, made_in
-from tidings.store.owner.serving import Serving, Take, TakeSnapshot, Welcome
+from tidings.store.owner.owner_socket import (
+    NAME as SOCKET,
+    Adopt,
+    Asked,
+    Declare,
+    close_listener,
+    listen,
+)
+from tidings.store.owner.ownership import Ownership, find_versions
+from tidings.store.owner.serving import Serving, Take, TakeDeclaration, TakeSnapshot, Welcome
 
 __all__ = [
+    "SOCKET",
     "Adopt",
     "Asked",
+    "Declare",
     "Died",
     "Ownership",
     "Serving",
     "Take",
+    "TakeDeclaration",
     "TakeSnapshot",
     "Unowned",
     "Welcome",
     "ask_for_folder",
     "close_listener",
+    "find_versions",
     "hand_adoption",
+    "hand_declaration",
     "hand_over",
     "join_owner",
     "listen",
-    "made_in",
 ]

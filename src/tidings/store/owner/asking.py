@@ -39,7 +39,7 @@ def hand_over(folder: Path, missing: Callable[[], Sequence[s.Asked]], but: bytes
     refuses the changes, and EnvironmentProblem if it can't be asked. `but` is an owner that is not
     asked again, because it may still make these changes.
     """
-    with _greeted(folder) as (link, greeting):
+    with _connect_to_owner(folder) as (link, greeting):
         _need_other(greeting, but)
         changes = [*missing()]
         if not changes:
@@ -49,11 +49,23 @@ def hand_over(folder: Path, missing: Callable[[], Sequence[s.Asked]], but: bytes
 
 def hand_adoption(folder: Path, asked: s.Adopt, find: Callable[[], int], but: bytes = b"") -> int:
     """Let the owner adopt a snapshot; return the version once it is on the disk. `find` is called
-    like `missing` above, and returns the version if the snapshot was adopted already, or else 0.
+    like `missing` above, and returns the version if the snapshot was adopted already, otherwise 0.
     Raises the same errors."""
-    with _greeted(folder) as (link, greeting):
+    with _connect_to_owner(folder) as (link, greeting):
         _need_other(greeting, but)
         return find() or _ask(link, greeting, asked)
+
+
+def hand_declaration(
+    folder: Path, asked: s.Declare, find: Callable[[], int | None], but: bytes = b""
+) -> int:
+    """Let the owner declare attributes; return the version once it is on the disk. `find` is called
+    like `missing` above, and returns the version if they are declared already, otherwise None.
+    Raises the same errors."""
+    with _connect_to_owner(folder) as (link, greeting):
+        _need_other(greeting, but)
+        found = find()
+        return _ask(link, greeting, asked) if found is None else found
 
 
 def _need_other(greeting: s.Greeting, but: bytes) -> None:
@@ -81,7 +93,7 @@ def _ask(link: socket.socket, greeting: s.Greeting, question: s.Message) -> int:
 def ask_for_folder(folder: Path) -> bool:
     """Ask a pipeline to give up a folder, for a rendezvous point; False if it does not."""
     try:
-        with _greeted(folder) as (link, _):
+        with _connect_to_owner(folder) as (link, _):
             s.send(link, s.Yield())
             return isinstance(s.receive(link), s.Done)
     except (Unowned, EOFError):
@@ -94,7 +106,7 @@ def join_owner(folder: Path) -> socket.socket:
     """A link to the rendezvous point that owns a folder. Raise Unowned if nobody owns it, and
     EnvironmentProblem if the owner is no rendezvous point, or can't be asked."""
     try:
-        with _greeted(folder) as (link, greeting):
+        with _connect_to_owner(folder) as (link, greeting):
             s.send(link, s.Join())
             answer = s.receive(link)
             if not isinstance(answer, s.Done):
@@ -111,7 +123,7 @@ def join_owner(folder: Path) -> socket.socket:
 
 
 @contextlib.contextmanager
-def _greeted(folder: Path) -> Iterator[tuple[socket.socket, s.Greeting]]:
+def _connect_to_owner(folder: Path) -> Iterator[tuple[socket.socket, s.Greeting]]:
     """A connection to the owner, which has greeted."""
     link = _connect(folder)
     try:

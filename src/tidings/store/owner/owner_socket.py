@@ -3,6 +3,7 @@
     owner ──> command    Greeting        which version it speaks, and which process it is
     command ──> owner    Changes         changes that are acknowledged together
                          Adopt           a snapshot in the folder, to be adopted as one version
+                         Declare         another declaration of the channel
                          Yield           a rendezvous point wants to own the folder
                          Join            a pipeline wants a link: see below
     owner ──> command    Working         every few seconds, until it answers
@@ -34,7 +35,7 @@ from tidings.files import FILE
 from tidings.model import Id
 
 NAME = "socket"
-SPEAKS = 2  # the version of these messages
+SPEAKS = 3  # the version of these messages
 HANDLES = "/proc/self/fd"
 MOST = 1 << 30  # bytes of a message
 _LENGTH = struct.Struct("<I")
@@ -68,6 +69,13 @@ class Adopt(msgspec.Struct, frozen=True, array_like=True, tag="adopt"):
     owner: str = ""
 
 
+class Declare(msgspec.Struct, frozen=True, array_like=True, tag="declare"):
+    """Texts of declarations: the one that is to be replaced, and the new one. See declared/."""
+
+    before: str
+    text: str
+
+
 class Yield(msgspec.Struct, frozen=True, array_like=True, tag="yield"):
     pass
 
@@ -89,12 +97,12 @@ class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
     is_fault: bool = False  # could the owner not write? Otherwise the change is impossible
 
 
-Message = Greeting | Changes | Adopt | Yield | Join | Working | Done | Refused
+Message = Greeting | Changes | Adopt | Declare | Yield | Join | Working | Done | Refused
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 
 @contextmanager
-def _named(folder: Path) -> Iterator[str]:
+def _shorten_path(folder: Path) -> Iterator[str]:
     """A path of the socket that is short, whatever the path of the folder is."""
     if not Path(HANDLES).is_dir():
         yield str(folder / NAME)
@@ -111,7 +119,7 @@ def listen(folder: Path) -> socket.socket:
     folder; raises OSError if its disk can't have sockets."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        with _named(folder) as path:
+        with _shorten_path(folder) as path:
             Path(path).unlink(missing_ok=True)
             made.bind(path)
             Path(path).chmod(FILE)  # nobody can connect before `listen`
@@ -136,7 +144,7 @@ def connect(folder: Path, seconds: float) -> socket.socket:
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         made.settimeout(seconds)
-        with _named(folder) as path:
+        with _shorten_path(folder) as path:
             made.connect(path)
     except BaseException:
         made.close()

@@ -10,14 +10,19 @@ from tidings.files import release_lock
 from tidings.model import Id
 from tidings.store import folder as f
 from tidings.store.owner.owner_socket import listen
-from tidings.store.owner.serving import Serving, Take
+from tidings.store.owner.serving import Serving, Take, TakeDeclaration
 
 
 class Ownership:
     """A folder that this process owns, and whose changes it makes."""
 
     def __init__(
-        self, folder: Path, catch_up: Callable[[], None], take: Take, give_up: Callable[[], None]
+        self,
+        folder: Path,
+        catch_up: Callable[[], None],
+        take: Take,
+        give_up: Callable[[], None],
+        declare: TakeDeclaration,
     ) -> None:
         """`catch_up` takes into the log what a writer that died left. It is called before commands
         are greeted, because they then look there for their changes. Raises BlockingIOError if there
@@ -26,7 +31,9 @@ class Ownership:
         self._held = f.own(folder)
         try:
             catch_up()
-            self._serving = Serving(folder, listen(folder), take, "pipeline", give_up)
+            self._serving = Serving(
+                folder, listen(folder), take, "pipeline", give_up, declare=declare
+            )
         except BaseException:
             release_lock(self._held)
             raise
@@ -61,7 +68,7 @@ class WantedChange(Protocol):
     def dialect(self) -> str: ...
 
 
-def made_in(changes: Iterable[Made], wanted: Sequence[WantedChange]) -> list[int]:
+def find_versions(changes: Iterable[Made], wanted: Sequence[WantedChange]) -> list[int]:
     """The versions of the first wanted changes, as far as they are among the changes, in order.
 
     If another process made an equal change at the same time, it counts: both asked for the same

@@ -22,6 +22,7 @@ MOST_AT_ONCE = 32  # other commands wait in the queue of the socket
 _log = logging.getLogger(__name__)
 Take = Callable[[list[s.Asked]], "Future[int]"]
 TakeSnapshot = Callable[[s.Adopt], "Future[int]"]
+TakeDeclaration = Callable[[s.Declare], "Future[int]"]
 Welcome = Callable[[socket.socket], None]
 
 
@@ -37,17 +38,19 @@ class Serving:
         give_up: Callable[[], None] | None = None,
         adopt: TakeSnapshot | None = None,
         welcome: Welcome | None = None,
+        declare: TakeDeclaration | None = None,
     ) -> None:
-        """`take` makes changes, and `adopt` adopts a snapshot, in any thread; the result is the
-        version, once they are on the disk. `what` says to commands what the owner is. `give_up`
-        gives the folder to a rendezvous point. `welcome` gets the connection of a pipeline that
-        joins."""
+        """`take` makes changes, `adopt` adopts a snapshot, and `declare` declares attributes, in
+        any thread; the result is the version, once it is on the disk. `what` says to commands what
+        the owner is. `give_up` gives the folder to a rendezvous point. `welcome` gets the
+        connection of a pipeline that joins."""
         self._folder = folder
         self._listener = listener
         self._take = take
         self._give_up = give_up
         self._adopt = adopt
         self._welcome = welcome
+        self._declare = declare
         self._greeting = s.Greeting(s.SPEAKS, secrets.token_bytes(16), what, os.getpid())
         self._free = threading.Semaphore(MOST_AT_ONCE)
         self._thread = threading.Thread(
@@ -79,6 +82,8 @@ class Serving:
                     self._await(link, self._take(question.changes))
                 elif isinstance(question, s.Adopt) and self._adopt is not None:
                     self._await(link, self._adopt(question))
+                elif isinstance(question, s.Declare) and self._declare is not None:
+                    self._await(link, self._declare(question))
                 elif isinstance(question, s.Yield) and self._give_up is not None:
                     self._give_up()
                     s.send(link, s.Done(0))

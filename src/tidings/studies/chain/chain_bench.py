@@ -22,12 +22,12 @@ import msgspec
 from tidings.model import EnvironmentProblem
 from tidings.spark import kafka_jars
 from tidings.studies.chain.chain_nodes import ABOVE, PREPROCESSOR, ChainNodes
-from tidings.studies.chain.chain_report import Added, ChainReport
+from tidings.studies.chain.chain_report import AddedInterests, ChainReport
 from tidings.studies.chain.chain_rows import (
     COLUMNS,
     DIALECTS,
     FIRST_PUBLISHED,
-    Interest,
+    WrittenInterest,
     draw_interest,
     draw_interests,
 )
@@ -36,10 +36,10 @@ from tidings.studies.chain.chain_stages import (
     measure_rates,
     place_rows,
 )
-from tidings.studies.chain.chain_stream import Stream
-from tidings.studies.chain.feeding import ChainPublisher, Feeder, Files, Kafka
+from tidings.studies.chain.chain_stream import PipelineRun
+from tidings.studies.chain.feeding import ChainPublisher, Feeder, FileSource, KafkaSource
 from tidings.studies.chain.judging import (
-    Oracle,
+    RowOracle,
     count_due,
     count_in_next_batch,
     count_out_of_order,
@@ -49,7 +49,7 @@ from tidings.studies.chain.judging import (
 )
 from tidings.studies.chain.killing import Killer
 from tidings.studies.chain.listener_processes import Listeners
-from tidings.studies.host.machine_info import Machine, describe_machine
+from tidings.studies.host.machine_info import MachineInfo, describe_machine
 
 FIRST = 200  # rows of each of the first two batches
 PATIENCE = 900.0  # seconds without any progress after which the run fails
@@ -90,7 +90,7 @@ class ChainRun:
     def __init__(self, folder: Path, source: str, seed: int, note: Note) -> None:
         self._note, self._seed, self._source_kind = note, seed, source
         self._closing = contextlib.ExitStack()
-        self._interests: list[Interest] = []
+        self._interests: list[WrittenInterest] = []
         self._since: list[int] = []  # the time at which each interest was added; 0 at the start
         self._added_from = self._steady_from = self._steady_to = 0
         self._folder = folder
@@ -99,10 +99,10 @@ class ChainRun:
         if source == "kafka":
             note("starting Kafka")
             kafka_jars()  # fetch the connector before anything waits for it
-        self._source = Kafka(folder) if source == "kafka" else Files(folder)
+        self._source = KafkaSource(folder) if source == "kafka" else FileSource(folder)
         self._closing.callback(self._source.end)
         root = self.nodes.addresses[self.nodes.names[0]]
-        self.stream = Stream(folder, root, self._source.settings)
+        self.stream = PipelineRun(folder, root, self._source.settings)
         self._closing.callback(self.stream.end)
         self.feeder = Feeder(self._source, self.stream, seed)
         self.publisher = ChainPublisher(self.nodes.addresses["south"], seed + 3)
@@ -227,13 +227,13 @@ class ChainRun:
 
     # -- the end -------------------------------------------------------------------------------
 
-    def report(self, machine: Machine, began: float) -> ChainReport:
+    def report(self, machine: MachineInfo, began: float) -> ChainReport:
         """Ask the oracle, wait for the deliveries that are due, and judge them."""
         rows, interests = self.feeder.rows, self._interests
-        oracle = Oracle(rows, lambda share: self._note(f"asking the oracle: {share:.0%}"))
+        oracle = RowOracle(rows, lambda share: self._note(f"asking the oracle: {share:.0%}"))
         wanted = oracle.match_all(interests)
         published = self.publisher.rows
-        wanted_beside = Oracle(published).match_all(interests)
+        wanted_beside = RowOracle(published).match_all(interests)
         commits = self.stream.commits()
         placed = place_rows(self.stream.outbox, commits, len(rows))
         due = count_due(wanted, placed.began, self._since)
@@ -267,7 +267,7 @@ class ChainRun:
             kills=self._killer.killed.total(),
             killed=dict(self._killer.killed),
             deaths=self.stream.deaths,
-            added=Added(len(late), len([one for one in next_ if one is not None]),
+            added=AddedInterests(len(late), len([one for one in next_ if one is not None]),
                         next_.count(True)),
             latencies=measure_latencies(known[0], steady, *known[1:]),
             rates=measure_rates(known[0], rest, *known[1:]),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from tidings.studies.chain.chain_stages import Latencies, Rates
-from tidings.studies.host.machine_info import Machine
+from tidings.studies.chain.chain_stages import Latencies, StageRates
+from tidings.studies.host.machine_info import MachineInfo
 
 
-class Added(msgspec.Struct, frozen=True):
+class AddedInterests(msgspec.Struct, frozen=True):
     """Interests that agents added while rows arrived."""
 
     interests: int
@@ -17,7 +17,7 @@ class Added(msgspec.Struct, frozen=True):
 
 
 class ChainReport(msgspec.Struct, frozen=True):
-    machine: Machine
+    machine: MachineInfo
     source: str
     seed: int
     agents: int
@@ -42,9 +42,9 @@ class ChainReport(msgspec.Struct, frozen=True):
     kills: int
     killed: dict[str, int]
     deaths: int  # drivers that ended by themselves, and were started again
-    added: Added
+    added: AddedInterests
     latencies: Latencies
-    rates: Rates
+    rates: StageRates
     problems: list[str]
 
     @property

@@ -33,7 +33,7 @@ DIALECTS = ("sql", "cesql", "cloudevents", "eventbridge")
 Row = dict[str, Any]
 
 
-class Interest(msgspec.Struct, frozen=True):
+class WrittenInterest(msgspec.Struct, frozen=True):
     """A filter as an agent writes it. The number is the same in all processes."""
 
     number: int
@@ -50,18 +50,20 @@ def draw_row(chance: random.Random, id_: int) -> Row:
     return row | {"subject": f"shop-{chance.randrange(40)}"}
 
 
-def draw_interests(chance: random.Random, count: int) -> list[Interest]:
+def draw_interests(chance: random.Random, count: int) -> list[WrittenInterest]:
     """Interests of all dialects in turn. The first interest matches every row, so that each row of
     a run is in the outbox."""
     others = range(1, count)
     drawn = [draw_interest(chance, at, DIALECTS[at % len(DIALECTS)]) for at in others]
-    return [Interest(0, "sql", "id >= 0"), *drawn]
+    return [WrittenInterest(0, "sql", "id >= 0"), *drawn]
 
 
-def draw_interest(chance: random.Random, number: int, dialect: str) -> Interest:
+def draw_interest(chance: random.Random, number: int, dialect: str) -> WrittenInterest:
     price, kind = chance.randrange(STEP, 1000, STEP), chance.choice(KINDS)
     other, place, shop = chance.choice(KINDS), chance.choice(PLACES), chance.randrange(1, 4)
-    return Interest(number, dialect, _DRAWN[dialect](chance, price, kind, other, place, shop))
+    return WrittenInterest(
+        number, dialect, _DRAWN[dialect](chance, price, kind, other, place, shop)
+    )
 
 
 def _sql(chance: random.Random, price: int, kind: str, other: str, place: str, shop: int) -> str:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tidings.spark.outbox import Commit, Outbox, OutboxReader
 from tidings.studies.chain.chain_rows import Row
-from tidings.studies.chain.judging import DeliveredRows, Numbers, Placed, made_of
+from tidings.studies.chain.judging import DeliveredRows, Numbers, RowPlaces, made_of
 
 
 class Seconds(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ class Latencies(msgspec.Struct, frozen=True):
     end_to_end: Seconds | None  # from the source to the agent
 
 
-class Rates(msgspec.Struct, frozen=True):
+class StageRates(msgspec.Struct, frozen=True):
     """The rates of rows that arrived all at once, per second; None if there were no such rows."""
 
     rows: int
@@ -50,7 +50,7 @@ class Rates(msgspec.Struct, frozen=True):
     delivery: float | None  # deliveries to agents, from the first to the last
 
 
-def place_rows(outbox: Outbox, commits: Sequence[Commit], count: int) -> Placed:
+def place_rows(outbox: Outbox, commits: Sequence[Commit], count: int) -> RowPlaces:
     """Find the rows in the outbox."""
     batch, place, began = (np.full(count, -1, np.int64) for _ in range(3))
     reader, done = OutboxReader(outbox.path), 0
@@ -61,13 +61,13 @@ def place_rows(outbox: Outbox, commits: Sequence[Commit], count: int) -> Placed:
                 batch[ids], began[ids] = commit.batch, commit.micros
                 place[ids] = np.arange(done, done + len(ids))
                 done += len(ids)
-    return Placed(batch, place, began)
+    return RowPlaces(batch, place, began)
 
 
 def measure_latencies(
     rows: Sequence[Row],
     chosen: slice,
-    placed: Placed,
+    placed: RowPlaces,
     commits: Sequence[Commit],
     handed: Mapping[int, int],
     told: DeliveredRows,
@@ -95,23 +95,23 @@ def measure_latencies(
 def measure_rates(
     rows: Sequence[Row],
     chosen: slice,
-    placed: Placed,
+    placed: RowPlaces,
     commits: Sequence[Commit],
     handed: Mapping[int, int],
     told: DeliveredRows,
-) -> Rates:
+) -> StageRates:
     """The rates of rows that were given to the source all at once."""
     ids = np.arange(len(rows))[chosen]
     ids = ids[placed.batch[ids] >= 0]
     if not len(ids):
-        return Rates(0, None, None, None, None)
+        return StageRates(0, None, None, None, None)
     _, durable = _by_batch(commits, handed)
     its = [commits[at] for at in np.unique(placed.batch[ids]).tolist()]
     timed = [one for one in its if durable[one.batch] > 0]
     made = min(rows[at]["made"] for at in ids.tolist())
     last = max((int(durable[one.batch]) for one in its), default=0)
     came = told["came"][np.isin(told["id"], ids)]
-    return Rates(
+    return StageRates(
         len(ids),
         tagging=_rate(sum(one.rows for one in its), sum(one.ended - one.micros for one in its)),
         handover=_rate(

@@ -33,7 +33,7 @@ master = "local[2,4]"
 """
 
 
-class Stream:
+class PipelineRun:
     """The pipeline, started again whenever it ends."""
 
     def __init__(self, folder: Path, address: str, source: str) -> None:

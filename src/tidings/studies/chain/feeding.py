@@ -13,7 +13,7 @@ import msgspec
 from tidings.files import place_file
 from tidings.network import connect_blocking
 from tidings.studies.chain.chain_rows import FIRST_PUBLISHED, Row, draw_row
-from tidings.studies.chain.chain_stream import Stream
+from tidings.studies.chain.chain_stream import PipelineRun
 from tidings.studies.host.kafka_broker import Broker, Producer
 
 EVERY = 0.1  # seconds between two files, or two writes to the broker
@@ -38,7 +38,7 @@ class Source(ABC):
         """Stop the processes of this source, if it has any."""
 
 
-class Files(Source):
+class FileSource(Source):
     """A folder of JSON lines."""
 
     settings = 'kind = "files"\npath = "in"\nformat = "json"\nfiles_per_trigger = 50'
@@ -55,7 +55,7 @@ class Files(Source):
         place_file(self._folder / "in" / name, lines)
 
 
-class Kafka(Source):
+class KafkaSource(Source):
     """A topic with two partitions, at a broker that is started for it."""
 
     broker: Broker
@@ -86,7 +86,7 @@ class Kafka(Source):
 class Feeder:
     """Draws rows and hands them to the source; keeps all of them for the oracle."""
 
-    def __init__(self, source: Source, stream: Stream, seed: int) -> None:
+    def __init__(self, source: Source, stream: PipelineRun, seed: int) -> None:
         self.rows: list[Row] = []
         self._source, self._stream = source, stream
         self._chance = random.Random(seed)

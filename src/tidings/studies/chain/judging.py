@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.filters import parse
-from tidings.studies.chain.chain_rows import ATTRIBUTES, FIRST_PUBLISHED, Interest, Row
+from tidings.studies.chain.chain_rows import ATTRIBUTES, FIRST_PUBLISHED, Row, WrittenInterest
 from tidings.studies.chain.listener import digest_row
 
 SHARE = 2_000  # rows between two reports of progress
@@ -31,7 +31,7 @@ Numbers = npt.NDArray[np.int64]
 DeliveredRows = npt.NDArray[np.void]
 
 
-class Placed(msgspec.Struct, frozen=True):
+class RowPlaces(msgspec.Struct, frozen=True):
     """The place of each row, as arrays by the id of the row; -1 for a row that is in no batch."""
 
     batch: Numbers
@@ -39,7 +39,7 @@ class Placed(msgspec.Struct, frozen=True):
     began: Numbers  # the time at which its batch began, in microseconds
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class ChainVerdict(msgspec.Struct, frozen=True):
     """Counts of pairs of interest and row. Only `expected`, `delivered` and `optional` may be above
     0."""
 
@@ -48,17 +48,17 @@ class Verdict(msgspec.Struct, frozen=True):
     lost: int  # pairs that were due and did not arrive
     doubled: int  # repeated arrivals of a pair
     strays: int  # arrived, although the interest does not match the row
-    altered: int  # arrived with other contents than the row has
+    altered: int  # arrived with contents that differ from the row
     misnumbered: int  # arrived with a serial that is not in the order of the hand-over
     optional: int  # arrived, but were not due, because the interest was in force too late
     out_of_order: int  # arrived after a notification with a higher serial
 
-    def __add__(self, other: Verdict) -> Verdict:
+    def __add__(self, other: ChainVerdict) -> ChainVerdict:
         mine, theirs = msgspec.structs.asdict(self), msgspec.structs.asdict(other)
-        return Verdict(**{name: mine[name] + theirs[name] for name in mine})
+        return ChainVerdict(**{name: mine[name] + theirs[name] for name in mine})
 
 
-class Oracle:
+class RowOracle:
     """Finds the rows that each interest matches."""
 
     def __init__(self, rows: Sequence[Row], note: Callable[[float], None] = lambda _: None) -> None:
@@ -66,7 +66,7 @@ class Oracle:
         self._note = note
         self._known: dict[tuple[str, str], npt.NDArray[np.bool_]] = {}
 
-    def match_all(self, interests: Sequence[Interest]) -> list[npt.NDArray[np.bool_]]:
+    def match_all(self, interests: Sequence[WrittenInterest]) -> list[npt.NDArray[np.bool_]]:
         """For each interest, whether each row matches. Interests with equal texts are evaluated
         once."""
         keys = [(one.dialect, one.text) for one in interests]
@@ -95,15 +95,15 @@ def _due(matched: npt.NDArray[np.bool_], began: Numbers, at: int) -> npt.NDArray
 
 def judge(
     rows: Sequence[Row],
-    placed: Placed,
+    placed: RowPlaces,
     wanted: Sequence[npt.NDArray[np.bool_]],
     since: Sequence[int],
     told: DeliveredRows,
-) -> Verdict:
+) -> ChainVerdict:
     """Judge all deliveries. `wanted` has the rows that each interest matches. `since` has the time
     at which each interest was added, or 0. `told` is in the order of arrival for each interest."""
     digests = np.array([digest_row(row) for row in rows], np.int64)
-    counts = dict.fromkeys(Verdict.__struct_fields__, 0)
+    counts = dict.fromkeys(ChainVerdict.__struct_fields__, 0)
     for number, (matched, at) in enumerate(zip(wanted, since, strict=True)):
         mine = told[told["interest"] == number]
         ids, serials = mine["id"], mine["serial"]
@@ -121,7 +121,7 @@ def judge(
         counts["altered"] += int((mine["digest"] != digests[ids]).sum())
         handed = np.argsort(placed.place[ids], kind="stable")
         counts["misnumbered"] += int((np.diff(serials[handed]) <= 0).sum())
-    return Verdict(**counts)
+    return ChainVerdict(**counts)
 
 
 def judge_published(
@@ -129,12 +129,12 @@ def judge_published(
     wanted: Sequence[npt.NDArray[np.bool_]],
     since: Sequence[int],
     told: DeliveredRows,
-) -> Verdict:
+) -> ChainVerdict:
     """Judge the deliveries of rows that were published, in the order of publishing."""
     order = np.arange(len(rows))
     mine = told.copy()
     mine["id"] -= FIRST_PUBLISHED
-    return judge(rows, Placed(order, order, made_of(rows)), wanted, since, mine)
+    return judge(rows, RowPlaces(order, order, made_of(rows)), wanted, since, mine)
 
 
 def count_out_of_order(told: DeliveredRows) -> int:
@@ -147,7 +147,7 @@ def count_out_of_order(told: DeliveredRows) -> int:
 
 
 def count_in_next_batch(
-    placed: Placed, wanted: npt.NDArray[np.bool_], at: int, told: DeliveredRows, number: int
+    placed: RowPlaces, wanted: npt.NDArray[np.bool_], at: int, told: DeliveredRows, number: int
 ) -> bool | None:
     """Whether an interest that was added at the time `at` received all its rows of the first batch
     that began later; None if the interest matches no row of that batch."""

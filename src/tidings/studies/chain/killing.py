@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from tidings.model import EnvironmentProblem
 from tidings.studies.chain.chain_nodes import ABOVE, PREPROCESSOR, ROOT, ChainNodes
-from tidings.studies.chain.chain_stream import Stream
+from tidings.studies.chain.chain_stream import PipelineRun
 from tidings.studies.host.kafka_broker import Broker
 from tidings.studies.host.sessions import Session, send
 
@@ -31,7 +31,9 @@ PATIENCE = 180.0  # seconds within which a driver must notice that its Java proc
 class Killer:
     """Kills processes, and counts the kills of each kind."""
 
-    def __init__(self, nodes: ChainNodes, stream: Stream, broker: Broker | None, seed: int) -> None:
+    def __init__(
+        self, nodes: ChainNodes, stream: PipelineRun, broker: Broker | None, seed: int
+    ) -> None:
         self.killed: Counter[str] = Counter()
         self._nodes, self._stream, self._broker = nodes, stream, broker
         self._roles = ROLES if broker is None else (*ROLES, BROKER)

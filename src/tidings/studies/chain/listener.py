@@ -28,7 +28,7 @@ from tidings.model import EnvironmentProblem
 from tidings.network import Agent, Subscription, connect as connect_agent
 from tidings.routing.clients import Delivery, Lost
 from tidings.routing.protocol import Break
-from tidings.studies.chain.chain_rows import Interest, Row
+from tidings.studies.chain.chain_rows import Row, WrittenInterest
 
 RECORD = struct.Struct("<IIqqq")  # interest, digest, id, serial, microseconds since 1970
 PATIENCE = 120.0  # seconds to wait for a router that is starting
@@ -41,7 +41,7 @@ class NewInterest(msgspec.Struct, frozen=True, array_like=True):
 
     agent: int
     address: str
-    interest: Interest
+    interest: WrittenInterest
 
 
 class Order(msgspec.Struct, frozen=True):

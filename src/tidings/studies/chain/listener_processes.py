@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.model import EnvironmentProblem
-from tidings.studies.chain.chain_rows import Interest
+from tidings.studies.chain.chain_rows import WrittenInterest
 from tidings.studies.chain.listener import COMMAND, RECORD, ListenerAnswer, NewInterest, Order
 
 TOLD = np.dtype(
@@ -41,7 +41,7 @@ class Listeners:
                     )
                 )
 
-    def subscribe(self, wishes: Sequence[tuple[int, str, Interest]]) -> None:
+    def subscribe(self, wishes: Sequence[tuple[int, str, WrittenInterest]]) -> None:
         """Subscribe agents; when this returns, their interests are in force."""
         count = len(self._processes)
         self._ask("subscribe", [
@@ -76,13 +76,13 @@ class Listeners:
                 process.stdin.write(msgspec.json.encode(Order(what, wishes[at])) + b"\n")
                 process.stdin.flush()
             except BrokenPipeError:
-                raise self._ended(at) from None
+                raise self._describe_end(at) from None
         told, problems = 0, list[str]()
         for at, process in enumerate(self._processes):
             assert process.stdout is not None
             line = process.stdout.readline()
             if not line:
-                raise self._ended(at)
+                raise self._describe_end(at)
             answer = msgspec.json.decode(line, type=ListenerAnswer)
             told += answer.told
             problems += answer.problems
@@ -93,6 +93,6 @@ class Listeners:
     def _errors(self, at: int) -> Path:
         return self.folder / f"listener{at}.errors"
 
-    def _ended(self, at: int) -> EnvironmentProblem:
+    def _describe_end(self, at: int) -> EnvironmentProblem:
         said = self._errors(at).read_text(errors="replace").strip()
         return EnvironmentProblem(f"a process with agents ended: {said[-2000:]}")

@@ -18,7 +18,7 @@ WORKING_TREE = "."
 PACKAGE = "src/tidings/__init__.py"
 
 
-class Revision(msgspec.Struct, frozen=True):
+class ComparedRevision(msgspec.Struct, frozen=True):
     """A revision by its name, with its commit; the commit is empty for the working tree."""
 
     name: str
@@ -41,10 +41,10 @@ def checkout_of(folder: Path) -> Path:
     return Path(found.decode().rstrip("\n"))
 
 
-def find_revision(checkout: Path, name: str) -> Revision:
+def find_revision(checkout: Path, name: str) -> ComparedRevision:
     """Find a revision by name; a revision without tidings is refused."""
     if name == WORKING_TREE:
-        revision = Revision(name, "")
+        revision = ComparedRevision(name, "")
         there = (checkout / PACKAGE).is_file()
     else:
         # git would read a name that starts with a dash as an option.
@@ -56,14 +56,14 @@ def find_revision(checkout: Path, name: str) -> Revision:
                 f"there is no revision {name!r} in {checkout}; "
                 f"use '{WORKING_TREE}' for the working tree"
             )
-        revision = Revision(name, found.decode().strip())
+        revision = ComparedRevision(name, found.decode().strip())
         there = _git(checkout, "cat-file", "-e", f"{revision.commit}:{PACKAGE}") is not None
     if not there:
         raise EnvironmentProblem(f"there is no {PACKAGE} in {revision} of {checkout}")
     return revision
 
 
-def take_out(checkout: Path, revision: Revision, folder: Path) -> Path:
+def take_out(checkout: Path, revision: ComparedRevision, folder: Path) -> Path:
     """Copy the sources of a revision into a folder; return the path for PYTHONPATH."""
     if not revision.commit:
         ignored = shutil.ignore_patterns("__pycache__")

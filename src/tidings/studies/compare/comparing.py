@@ -22,10 +22,15 @@ import msgspec
 import pyarrow as pa
 
 from tidings.model import EnvironmentProblem
-from tidings.studies.compare.compared_revision import Revision, checkout_of, find_revision, take_out
+from tidings.studies.compare.compared_revision import (
+    ComparedRevision,
+    checkout_of,
+    find_revision,
+    take_out,
+)
 from tidings.studies.compare.verdict import Measure, Verdict, judge
 from tidings.studies.host.driver import Driver, Unavailable
-from tidings.studies.host.machine_info import Machine, describe_machine
+from tidings.studies.host.machine_info import MachineInfo, describe_machine
 from tidings.studies.workloads.draws import BLOCK
 from tidings.studies.workloads.workloads import Workload, make_workload
 
@@ -50,15 +55,15 @@ Note = Callable[[str], None]
 class Comparison(msgspec.Struct, frozen=True):
     """The comparison of two revisions on one workload."""
 
-    machine: Machine
+    machine: MachineInfo
     workload: str
     filters: int
     events: int
     seed: int
     rounds: int
     threshold: float
-    first: Revision
-    second: Revision
+    first: ComparedRevision
+    second: ComparedRevision
     matches: int
     """The matches in all events, which are the same for both revisions."""
     verdicts: list[Verdict]
@@ -76,7 +81,7 @@ class _Answer(msgspec.Struct, frozen=True):
 class _Side:
     """One of the two revisions, with its worker."""
 
-    def __init__(self, revision: Revision, driver: Driver, source: Path) -> None:
+    def __init__(self, revision: ComparedRevision, driver: Driver, source: Path) -> None:
         self.revision = revision
         self._driver = driver
         self._source = source

@@ -36,7 +36,7 @@ import numpy as np
 from tidings.files import user_cache_folder
 from tidings.model import EnvironmentProblem
 from tidings.studies.host.driver import Driver, Unavailable, telling_line
-from tidings.studies.host.machine_info import Machine, describe_machine
+from tidings.studies.host.machine_info import MachineInfo, describe_machine
 from tidings.studies.workloads.answers import match_counts
 from tidings.studies.workloads.workloads import Workload, make_workload
 
@@ -102,7 +102,7 @@ class Outcome(msgspec.Struct, frozen=True):
 class PeerReport(msgspec.Struct, frozen=True):
     """The results of all systems on one workload."""
 
-    machine: Machine
+    machine: MachineInfo
     workload: str
     filters: int
     events: int
@@ -117,7 +117,7 @@ class PeerReport(msgspec.Struct, frozen=True):
         return None if mine is None or not other else mine / other
 
 
-class Settings(msgspec.Struct, frozen=True):
+class PeerSettings(msgspec.Struct, frozen=True):
     """The duration and number of measurements."""
 
     rounds: int = 3
@@ -165,7 +165,7 @@ def compare_peers(
     seed: int = 1,
     folder: Path | None = None,
     chosen: Sequence[str] | None = None,
-    settings: Settings | None = None,
+    settings: PeerSettings | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> PeerReport:
     """Run tidings and the chosen peers or systems, by default all of them, on a workload.
@@ -173,7 +173,7 @@ def compare_peers(
     `note` is called with each step, and with the reason if a peer is left out.
     """
     folder = folder or peers_folder()
-    settings = settings or Settings()
+    settings = settings or PeerSettings()
     peers = read_peers(folder)
     systems = _choose_systems(peers, chosen)
     where = describe_machine()
@@ -272,7 +272,7 @@ def _choose_systems(
 
 
 def _rounds(
-    drivers: list[Driver], settings: Settings, expected: Any, note: Callable[[str], None]
+    drivers: list[Driver], settings: PeerSettings, expected: Any, note: Callable[[str], None]
 ) -> list[Outcome]:
     """Ask the drivers in turn, round after round; a driver that fails is not asked again."""
     passes: dict[str, list[Pass]] = {driver.system: [] for driver in drivers}

@@ -1,5 +1,5 @@
-"""Benchmarks of the matching engine: `tidings bench match`, `updates`, `graph`, `bdd` and
-`relations`.
+"""Benchmarks of the matching engine: `tidings bench match`, `updates`, `graph` and
+`bdd`.
 
     workload ──> build ──> check matches ──> warm up ──> batches, single events, memory ──> report
 
@@ -9,7 +9,6 @@
     growth.py           how time grows with the number of filters
     update_bench.py     loading, single additions, matching while a merge runs, snapshots
     graph_bench.py      building a content graph in bulk
-    relations_bench.py, related_bench.py    the relation repository: fast path, related messages
     bdd_bench.py        decision diagrams with implications, and the choice of the engine
     bdd_report.py       its results, as data
     found_coverings.py  coverings and edges of the content graph, by two ways to prove them

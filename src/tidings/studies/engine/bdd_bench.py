@@ -25,7 +25,7 @@ from tidings.filters import Filter, parse
 from tidings.filters.canonical import Form, Node, Test, tree_of
 from tidings.matching import Matcher, batch_of
 from tidings.matching.diagrams import Diagrams, factor
-from tidings.studies.engine.bdd_report import DiagramReport, DiagramRun, SweepPoint, Way
+from tidings.studies.engine.bdd_report import DiagramReport, DiagramRun, DiagramWay, SweepPoint
 from tidings.studies.engine.found_coverings import count_coverings
 from tidings.studies.host.machine_info import describe_machine
 from tidings.studies.workloads.checking import WrongMatches
@@ -72,21 +72,21 @@ def bench_diagrams(
     for name, texts, draw in (
         ("clauses", [draw_clauses(rng) for _ in range(filters)], draw_event),
         ("stock", [draw_stock(rng) for _ in range(filters)], draw_stock_event),
-        ("weakened", _drawn_weakened(rng, filters), draw_common_event),
+        ("weakened", _draw_weakened(rng, filters), draw_common_event),
     ):
         note(f"{name}: coverings")
         coverings.append(count_coverings(name, texts, draw, rng))
     return DiagramReport(found, seed, runs, points, coverings)
 
 
-def _drawn_weakened(rng: random.Random, count: int) -> list[str]:
+def _draw_weakened(rng: random.Random, count: int) -> list[str]:
     return [text for _ in range(-(-count // 3)) for text in draw_weakened(rng)][:count]
 
 
 # -- measurements ------------------------------------------------------------------------------
 
 
-def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
+def _time(work: Callable[[], Any]) -> tuple[float, Any]:
     start = time.process_time()
     found = work()
     return time.process_time() - start, found
@@ -103,29 +103,29 @@ def _run(
 ) -> DiagramRun:
     note(f"{name}: parsing {count:,} filters")
     texts = [draw(rng) for _ in range(count)]
-    parse_seconds, parsed = _timed(lambda: [_parsed(text) for text in texts])
+    parse_seconds, parsed = _time(lambda: [_parse(text) for text in texts])
     forms = [one.form for one in parsed]
     drawn = [draw_event(rng) for _ in range(events)]
     note(f"{name}: building")
     trees = [(slot, _tree(form)) for slot, form in enumerate(forms)]
     terms = {text: node for form in forms for text, node in form.terms.items()}
     apart = Diagrams.build(trees, terms, merge=False)
-    build_seconds, joined = _timed(lambda: Diagrams.build(trees, terms))
+    build_seconds, joined = _time(lambda: Diagrams.build(trees, terms))
     linked = Diagrams.build(trees, terms)
-    link_seconds, _ = _timed(linked.link)
+    link_seconds, _ = _time(linked.link)
     ways = {"apart": apart, "classes": joined, "classes and edges": linked}
     dead = np.zeros(count, np.uint8)
     for event in drawn[:CHECKED]:
         want = {slot for slot, form in enumerate(forms) if form.holds(event)}
         for way, one in ways.items():
             if set(one.match(event, dead).tolist()) != want:
-                raise WrongMatches(f"{name}: {way} finds other filters than the reference")
+                raise WrongMatches(f"{name}: {way} and the reference find different filters")
     note(f"{name}: measuring")
     times: dict[str, list[float]] = {way: [] for way in ways}
     for one in ways.values():
         one.forget_counts()
     for way, one in [*ways.items()] * repeats:
-        seconds, _ = _timed(lambda one=one: [one.match(event, dead) for event in drawn])  # type: ignore[misc]
+        seconds, _ = _time(lambda one=one: [one.match(event, dead) for event in drawn])  # type: ignore[misc]
         times[way].append(seconds / events * 1e6)
     found = [_way(way, one, times[way]) for way, one in ways.items()]
     trees_micros, matcher_micros, matches = _compare(parsed, drawn, repeats, note)
@@ -148,17 +148,17 @@ def _tree(form: Form) -> Node:
     return factor(boxes) or tree_of(form)
 
 
-def _parsed(text: str) -> Filter:
+def _parse(text: str) -> Filter:
     found = parse(text)
     assert found.form is not None
     return found
 
 
-def _way(name: str, diagrams: Diagrams, times: Sequence[float]) -> Way:
+def _way(name: str, diagrams: Diagrams, times: Sequence[float]) -> DiagramWay:
     counted = diagrams.counted()
     events = max(1, counted["events"])
     names = ("tests", "node_steps", "inferred", "touched", "counted")
-    return Way(name, statistics.median(times), *(counted[one] / events for one in names))
+    return DiagramWay(name, statistics.median(times), *(counted[one] / events for one in names))
 
 
 def _compare(
@@ -175,8 +175,8 @@ def _compare(
         raise WrongMatches("the matcher finds other filters with diagrams")
     batch = batch_of(events)
     given = batch.slice(0, len(few)) if wide else batch
-    without = [_timed(lambda: slow.match_pairs(given))[0] / given.num_rows for _ in range(repeats)]
-    found = [_timed(lambda: fast.match_pairs(batch)) for _ in range(repeats + 1)][1:]
+    without = [_time(lambda: slow.match_pairs(given))[0] / given.num_rows for _ in range(repeats)]
+    found = [_time(lambda: fast.match_pairs(batch)) for _ in range(repeats + 1)][1:]
     with_diagrams = statistics.median(seconds for seconds, _ in found) / len(events)
     matches = len(found[0][1][0]) / len(events)
     return statistics.median(without) * 1e6, with_diagrams * 1e6, matches
@@ -197,7 +197,7 @@ def _pairs(matcher: Matcher, events: list[Event]) -> set[tuple[int, int]]:
 def _sweep(percent: int, clauses: int, count: int, repeats: int, rng: random.Random) -> SweepPoint:
     wide = count * percent // 100
     texts = [draw_clauses(rng, clauses, clauses) for _ in range(wide)]
-    filters = [_parsed(text) for text in (*texts, *(draw_narrow(rng) for _ in range(count - wide)))]
+    filters = [_parse(text) for text in (*texts, *(draw_narrow(rng) for _ in range(count - wide)))]
     events = [draw_event(rng) for _ in range(BATCH)]
     batch = batch_of(events)
     few = batch.slice(0, SLOW) if percent and clauses > 6 else batch
@@ -209,7 +209,7 @@ def _sweep(percent: int, clauses: int, count: int, repeats: int, rng: random.Ran
     turns = list(matchers.items())
     for engine, matcher in itertools.chain(turns, *([turns[::-1], turns] * max(repeats, 3))):
         given = few if engine == "trees" else batch
-        seconds, _ = _timed(lambda matcher=matcher, given=given: matcher.match_pairs(given))  # type: ignore[misc]
+        seconds, _ = _time(lambda matcher=matcher, given=given: matcher.match_pairs(given))  # type: ignore[misc]
         times[engine].append(seconds / given.num_rows * 1e6)
     auto, trees, bdd = (statistics.median(times[engine]) for engine in ("auto", "trees", "bdd"))
     return SweepPoint(percent, clauses, auto, trees, bdd, auto / min(trees, bdd))

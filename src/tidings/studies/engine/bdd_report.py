@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from tidings.studies.engine.found_coverings import Coverings
-from tidings.studies.host.machine_info import Machine
+from tidings.studies.host.machine_info import MachineInfo
 
 
-class Way(msgspec.Struct, frozen=True):
+class DiagramWay(msgspec.Struct, frozen=True):
     """One way to evaluate the diagrams: counts and microseconds for each event."""
 
     name: str
@@ -40,7 +40,7 @@ class DiagramRun(msgspec.Struct, frozen=True):
     edges: int
     bytes: int
     bytes_per_edge: float
-    ways: list[Way]
+    ways: list[DiagramWay]
     trees_micros: float
     """The matcher without diagrams, batches."""
     matcher_micros: float
@@ -63,7 +63,7 @@ class SweepPoint(msgspec.Struct, frozen=True):
 
 
 class DiagramReport(msgspec.Struct, frozen=True):
-    machine: Machine
+    machine: MachineInfo
     seed: int
     runs: list[DiagramRun]
     sweep: list[SweepPoint]

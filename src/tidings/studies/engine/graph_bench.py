@@ -21,7 +21,7 @@ from tidings.graph import ContentGraph, Node
 from tidings.matching.covering import cover
 from tidings.model import TidingsError, pause_gc
 from tidings.studies.engine.growth import exponent
-from tidings.studies.host.machine_info import Machine, describe_machine
+from tidings.studies.host.machine_info import MachineInfo, describe_machine
 from tidings.studies.workloads.workloads import make_workload
 
 STEPS = ("forms", "hulls", "doubts", "order", "join", "nodes")
@@ -71,7 +71,7 @@ class GraphGrowth(msgspec.Struct, frozen=True):
 class GraphReport(msgspec.Struct, frozen=True):
     """All runs, and how the time grows from the smallest to the largest number of filters."""
 
-    machine: Machine
+    machine: MachineInfo
     runs: list[GraphRun]
     growth: list[GraphGrowth]
 
@@ -181,7 +181,7 @@ def peak_bytes() -> int:
 
 
 def check_graph(graph: ContentGraph, sample: int, seed: int) -> int:
-    """Raise WrongGraph if a sampled node has other parents than those that `covers` gives.
+    """Raise WrongGraph if the parents of a sampled node are not those that `covers` gives.
 
     Half of the sampled nodes have parents. The check is exact for filters of one box, for which
     `covers` is complete.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tidings.studies.host.machine_info import Machine
+from tidings.studies.host.machine_info import MachineInfo
 
 
 class Timing(msgspec.Struct, frozen=True):
@@ -103,6 +103,6 @@ class Growth(msgspec.Struct, frozen=True):
 class MatchReport(msgspec.Struct, frozen=True):
     """All runs, and how the time grows from the smallest to the largest number of filters."""
 
-    machine: Machine
+    machine: MachineInfo
     runs: list[MatchRun]
     growth: list[Growth]

@@ -29,7 +29,7 @@ Array = npt.NDArray[Any]
 BIG = 1 << 62
 
 
-class Counted(NamedTuple):
+class EvaluationCounts(NamedTuple):
     """How many tests were evaluated, how many different tests there were, and how many filters
     match."""
 
@@ -86,7 +86,7 @@ class NumberedTests:
             self._number((test.term, test.values))
         return len(found)
 
-    def count(self, event: Event) -> Counted:
+    def count(self, event: Event) -> EvaluationCounts:
         """Evaluate all filters on an event, and count the tests."""
         values = {text: key(term_value(node, event)) for text, node in self._terms.items()}
         passed = np.fromiter(
@@ -99,7 +99,7 @@ class NumberedTests:
             matches += self._inside(form.tree, passed, asked)
             made[asked] = True
             evaluated += len(asked)
-        return Counted(evaluated, int(made.sum()), matches + self._always)
+        return EvaluationCounts(evaluated, int(made.sum()), matches + self._always)
 
     def _count_boxes(self, passed: Array, made: Array) -> tuple[int, int]:
         """Count the evaluated tests and the matching filters, for filters with boxes. A box is

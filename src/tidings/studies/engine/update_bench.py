@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tidings.studies.host.machine_info import Machine, describe_machine
+from tidings.studies.host.machine_info import MachineInfo, describe_machine
 from tidings.studies.workloads.checking import WrongMatches
 from tidings.studies.workloads.workloads import make_workload
 
@@ -25,7 +25,7 @@ EVENTS = 4096
 LEAST_SEALED = 1024  # this many filters become a segment if they are added at once
 
 
-class Latencies(msgspec.Struct, frozen=True):
+class CallLatencies(msgspec.Struct, frozen=True):
     """Microseconds of single calls."""
 
     p50: float
@@ -42,12 +42,12 @@ class UpdateRun(msgspec.Struct, frozen=True):
     seed: int
     filters_per_second: float
     """The rate of loading in bulk, from text."""
-    add: Latencies
+    add: CallLatencies
     """Adding one filter from text, after the bulk load; the next match has to find it."""
-    remove: Latencies
-    quiet: Latencies
+    remove: CallLatencies
+    quiet: CallLatencies
     """Matching one event while nothing else runs, in the round with the median p99."""
-    merging: Latencies
+    merging: CallLatencies
     """Matching one event while a thread merges, in the round with the median p99."""
     merge_seconds: float
     save_seconds: float
@@ -63,7 +63,7 @@ class UpdateRun(msgspec.Struct, frozen=True):
 
 
 class UpdateReport(msgspec.Struct, frozen=True):
-    machine: Machine
+    machine: MachineInfo
     runs: list[UpdateRun]
 
 
@@ -142,7 +142,7 @@ def _examples(
 
 def _single_changes(
     matcher: Any, texts: Sequence[tuple[Any, str]], examples: Mapping[Any, Any]
-) -> tuple[Latencies, Latencies]:
+) -> tuple[CallLatencies, CallLatencies]:
     clock = time.perf_counter_ns
     added, removed = [], []
     for id_, text in texts:
@@ -177,13 +177,13 @@ def _time_matches(
     return spent
 
 
-def _latencies(spent: Sequence[int]) -> Latencies:
+def _latencies(spent: Sequence[int]) -> CallLatencies:
     micros: npt.NDArray[np.float64] = np.array(spent or [0]) / 1000
     half, tail = np.percentile(micros, [50, 99])
-    return Latencies(float(half), float(tail), float(micros.max()), len(spent))
+    return CallLatencies(float(half), float(tail), float(micros.max()), len(spent))
 
 
-def _middle(rounds: Sequence[Latencies]) -> Latencies:
+def _middle(rounds: Sequence[CallLatencies]) -> CallLatencies:
     return sorted(rounds, key=lambda one: one.p99)[len(rounds) // 2]
 
 

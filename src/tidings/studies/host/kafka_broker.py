@@ -133,7 +133,8 @@ class Broker:
         return is_listening(self.port)
 
     def kill(self) -> None:
-        """Kill the broker with SIGKILL. What it wrote to files is kept by the operating system."""
+        """Kill the broker with SIGKILL. The operating system keeps the data that the broker wrote
+        to files."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 
-class Machine(msgspec.Struct, frozen=True):
+class MachineInfo(msgspec.Struct, frozen=True):
     """A machine, and the versions of its software."""
 
     system: str
@@ -26,13 +26,13 @@ class Machine(msgspec.Struct, frozen=True):
     """The load average of the last minute before the measurement."""
 
 
-def describe_machine() -> Machine:
+def describe_machine() -> MachineInfo:
     """Describe this machine and its current load."""
     try:
         load: float | None = os.getloadavg()[0]
     except (AttributeError, OSError):
         load = None
-    return Machine(
+    return MachineInfo(
         system=f"{platform.system()} {platform.machine()}",
         processor=_processor(),
         processors=os.cpu_count() or 1,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from tidings.studies.host.machine_info import Machine, describe_machine
+from tidings.studies.host.machine_info import MachineInfo, describe_machine
 from tidings.studies.network.channels import CHANNELS, IdleRun, measure_channels
 from tidings.studies.network.direct import TwoWays, measure_direct
 from tidings.studies.network.route_durable import Durable, measure_durable, percentiles
@@ -23,7 +23,7 @@ from tidings.studies.network.route_interests import INTERESTS, InterestsRun, mea
 from tidings.studies.network.route_lookup import SIZES, Lookup, look_up
 from tidings.studies.network.route_mixed import Mixed, measure_mixed
 from tidings.studies.network.route_modes import ModeRow, measure_modes
-from tidings.studies.network.route_parts import Parts, measure_parts
+from tidings.studies.network.route_parts import PartRun, measure_parts
 from tidings.studies.network.route_peers import PROGRAMS, STARTERS, program
 from tidings.studies.network.route_preprocessors import Tagged, measure_preprocessors
 from tidings.studies.network.route_tidings import start_tidings
@@ -42,7 +42,7 @@ HOPS = (1, 2, 3)
 Note = Callable[[str], None]
 
 
-class Case(msgspec.Struct, frozen=True):
+class RouteCase(msgspec.Struct, frozen=True):
     """A setup: the number of labels, and of neighbours to forward to."""
 
     name: str
@@ -52,10 +52,10 @@ class Case(msgspec.Struct, frozen=True):
 
 
 CASES = (
-    Case("1 label"),
-    Case("1,000 labels", labels=1000),
-    Case("1 label, 10 neighbours", neighbours=10),
-    Case("1,000 labels, 2 neighbours, one relabelled", 1000, 2, relabelled=True),
+    RouteCase("1 label"),
+    RouteCase("1,000 labels", labels=1000),
+    RouteCase("1 label, 10 neighbours", neighbours=10),
+    RouteCase("1,000 labels, 2 neighbours, one relabelled", 1000, 2, relabelled=True),
 )
 
 
@@ -90,7 +90,7 @@ class LatencyRun(msgspec.Struct, frozen=True):
 
 
 class RouteReport(msgspec.Struct, frozen=True):
-    machine: Machine
+    machine: MachineInfo
     payload: int
     window: int
     rounds: int
@@ -100,7 +100,7 @@ class RouteReport(msgspec.Struct, frozen=True):
     latency: list[LatencyRun]
     durable: Durable | None
     mixed: Mixed | None
-    parts: Parts | None
+    parts: PartRun | None
     preprocessors: Tagged | None
     interests: InterestsRun | None
     channels: IdleRun | None
@@ -185,7 +185,7 @@ def bench_route(
 
 
 def _forward(
-    case: Case, peers: Sequence[str], seconds: float, rounds: int, seed: int, note: Note
+    case: RouteCase, peers: Sequence[str], seconds: float, rounds: int, seed: int, note: Note
 ) -> list[ForwardRun]:
     """Measure all systems in turn, round after round."""
     names = [HOME] if case.relabelled else [HOME, *peers]
@@ -208,7 +208,7 @@ def _warm(system: System, seconds: float) -> None:
         pump(system, seconds, WINDOW)
 
 
-def _summarise(case: Case, name: str, found: dict[str, list[Throughput]]) -> ForwardRun:
+def _summarise(case: RouteCase, name: str, found: dict[str, list[Throughput]]) -> ForwardRun:
     ours, theirs = found[HOME], found[name]
     rates = [one.rate for one in theirs]
     pairs = list(zip(ours, theirs, strict=True))
@@ -248,7 +248,7 @@ def _latency(peers: Sequence[str], seconds: float, seed: int, note: Note) -> lis
 
 
 @contextlib.contextmanager
-def run_system(name: str, case: Case, seed: int, hops: int = 1) -> Iterator[System]:
+def run_system(name: str, case: RouteCase, seed: int, hops: int = 1) -> Iterator[System]:
     """Start a system, ready to forward, and stop it after the block."""
     chance = random.Random(seed)
     payloads = [chance.randbytes(PAYLOAD) for _ in range(BLOCK)]
@@ -265,7 +265,7 @@ def run_system(name: str, case: Case, seed: int, hops: int = 1) -> Iterator[Syst
 
 
 def _tidings(
-    folder: Path, case: Case, topics: Sequence[int], payloads: Sequence[bytes], hops: int
+    folder: Path, case: RouteCase, topics: Sequence[int], payloads: Sequence[bytes], hops: int
 ) -> System:
     nodes = [1 + one for one in topics]
     wanted = [*range(1, case.labels + 1)]

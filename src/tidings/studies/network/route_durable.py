@@ -34,7 +34,7 @@ from tidings.routing.protocol import digest, frames, messages as m
 from tidings.studies.host.processes import running_seconds
 from tidings.studies.network.route_flow import Missing
 from tidings.studies.network.route_peers import connect_to, end_process
-from tidings.studies.network.route_tidings import Peer, start_node
+from tidings.studies.network.route_tidings import RawPeer, start_node
 
 PATIENCE = 20.0
 ALIVE = 4.0  # seconds between two messages, so that the receiver does not count as silent
@@ -179,9 +179,9 @@ def _publish_raw(
     return sent, took
 
 
-def greet(port: int, name: str) -> Peer:
+def greet(port: int, name: str) -> RawPeer:
     """Connect to the node at a port, as a raw neighbour."""
-    peer = Peer(connect_to(port))
+    peer = RawPeer(connect_to(port))
     peer.say(m.Hello(name))
     while not any(isinstance(one, m.Welcome) for one in peer.receive()):
         pass

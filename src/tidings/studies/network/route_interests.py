@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import select
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -29,7 +30,7 @@ from tidings.studies.host.processes import running_seconds
 from tidings.studies.network.route_durable import PATIENCE, greet, percentiles
 from tidings.studies.network.route_flow import Missing
 from tidings.studies.network.route_peers import end_process
-from tidings.studies.network.route_tidings import CALM, Peer, start_node
+from tidings.studies.network.route_tidings import CALM, RawPeer, start_node
 from tidings.studies.workloads.workloads import make_workload
 
 INTERESTS = 1_000_000
@@ -56,7 +57,7 @@ all_nodes = 20_000_000
 Note = Callable[[str], None]
 
 
-class Asked(msgspec.Struct, frozen=True):
+class AskLatencies(msgspec.Struct, frozen=True):
     """Milliseconds from Ask to Answer, which is sent when the node is on the disk."""
 
     rate: float  # interests per second; 0 if they are requested one at a time
@@ -78,7 +79,7 @@ class InterestsRun(msgspec.Struct, frozen=True):
     restart: float  # seconds until it listens and has placed an interest
     memory: float  # bytes per interest, without the memory of a rendezvous point without interests
     mapped: float  # how many of these bytes are in mapped files
-    asked: list[Asked]
+    asked: list[AskLatencies]
 
 
 def measure_interests(
@@ -133,13 +134,13 @@ def ask_for_more(
         memory, mapped = _memory(pid)
         asker.ask_alone(9)
         note("interests: one at a time")
-        asked = [_timed(pid, 0.0, lambda: asker.ask_alone(ALONE))]
+        asked = [_time(pid, 0.0, lambda: asker.ask_alone(ALONE))]
         note(f"interests: {RATE:,.0f} per second")
-        asked.append(_timed(pid, RATE, lambda: asker.ask_at(RATE, seconds)))
+        asked.append(_time(pid, RATE, lambda: asker.ask_at(RATE, seconds)))
         note(f"interests: the same beside {PUBLISHED:,.0f} publications per second")
         publisher = _Publisher(port)
         with publisher:
-            beside = _timed(pid, RATE, lambda: asker.ask_at(RATE, seconds))
+            beside = _time(pid, RATE, lambda: asker.ask_at(RATE, seconds))
         asker.close()
         half, tail = percentiles(publisher.milliseconds().tolist())
         asked.append(
@@ -200,11 +201,11 @@ def _memory(pid: int) -> tuple[int, int]:
     return total, mapped
 
 
-def _timed(pid: int, rate: float, ask: Callable[[], list[float]]) -> Asked:
+def _time(pid: int, rate: float, ask: Callable[[], list[float]]) -> AskLatencies:
     before = running_seconds(pid)
     times = ask()
     spent = running_seconds(pid) - before
-    return Asked(
+    return AskLatencies(
         rate, 0.0, len(times), *percentiles(times), max(times), 1e3 * spent / len(times)
     )  # fmt: skip
 
@@ -212,7 +213,7 @@ def _timed(pid: int, rate: float, ask: Callable[[], list[float]]) -> Asked:
 class _Asker:
     """Asks for nodes, and measures how long the answers take."""
 
-    def __init__(self, peer: Peer, filters: Iterator[bytes]) -> None:
+    def __init__(self, peer: RawPeer, filters: Iterator[bytes]) -> None:
         self.peer = peer
         self._filters = filters
         self._request = 0
@@ -245,7 +246,7 @@ class _Asker:
                 self._send(due[at])
                 at += 1
             wait = due[at] - time.perf_counter() if at < count else PATIENCE
-            if select.select([self.peer.link], [], [], max(0.0, wait))[0]:
+            if _can_read(self.peer.link, max(0.0, wait)):
                 self._take()
             elif at == count:
                 raise Missing(f"{len(self._sent):,} interests were not answered")
@@ -315,7 +316,7 @@ class _Publisher:
 
     def _hear(self) -> None:
         while not (self._all_sent.is_set() and self._done and self._done[-1][0] >= len(self._sent)):
-            if not select.select([self._peer.link], [], [], 0.1)[0]:
+            if not _can_read(self._peer.link, 0.1):
                 continue
             try:
                 found = self._peer.receive()
@@ -337,3 +338,11 @@ class _Publisher:
         heard = np.array([when for _, when in self._done])
         found: npt.NDArray[Any] = (heard[at] - np.array(self._sent)) * 1e3
         return found
+
+
+def _can_read(link: socket.socket, seconds: float) -> bool:
+    """Wait until something has arrived. `select.select` refuses descriptors above 1,023, which a
+    process with many links has."""
+    poll = select.poll()
+    poll.register(link, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))

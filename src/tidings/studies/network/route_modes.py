@@ -25,7 +25,7 @@ PAYLOAD = 200  # bytes
 FRAMES = 2000
 
 
-class Shape(msgspec.Struct, frozen=True):
+class GraphShape(msgspec.Struct, frozen=True):
     """A content graph (the parents of each node), and the share of nodes that a neighbour
     subscribes to."""
 
@@ -44,7 +44,7 @@ class ModeRow(msgspec.Struct, frozen=True):
     ratio: float  # the time divided by the time with labels; below 1, the mode is faster
 
 
-def shapes() -> dict[str, Shape]:
+def shapes() -> dict[str, GraphShape]:
     def tree(depth: int, degree: int) -> dict[int, list[int]]:
         count = sum(degree**level for level in range(depth))
         return {
@@ -52,10 +52,10 @@ def shapes() -> dict[str, Shape]:
         }
 
     return {
-        "flat": Shape({node: [] for node in range(1, 101)}, 0.3),
-        "shallow": Shape(tree(3, 8), 0.3),
-        "deep": Shape({node: [node - 1] if node > 1 else [] for node in range(1, 201)}, 0.3),
-        "one alone": Shape(tree(3, 8), 1.0, ("a",)),
+        "flat": GraphShape({node: [] for node in range(1, 101)}, 0.3),
+        "shallow": GraphShape(tree(3, 8), 0.3),
+        "deep": GraphShape({node: [node - 1] if node > 1 else [] for node in range(1, 201)}, 0.3),
+        "one alone": GraphShape(tree(3, 8), 1.0, ("a",)),
     }
 
 
@@ -83,7 +83,7 @@ def measure_modes(
 class _Run:
     """A router in one mode, and frames as they arrive from a root in that mode."""
 
-    def __init__(self, shape: Shape, forwarding: Forwarding, seed: int) -> None:
+    def __init__(self, shape: GraphShape, forwarding: Forwarding, seed: int) -> None:
         chance = random.Random(seed)
         self.router = Router("router", "root")
         self.router.forwarding = forwarding
@@ -114,7 +114,7 @@ class _Run:
 
 
 def _frames(
-    chance: random.Random, above: Downstream, shape: Shape, forwarding: Forwarding
+    chance: random.Random, above: Downstream, shape: GraphShape, forwarding: Forwarding
 ) -> Iterator[bytes]:
     nodes = list(shape.parents)
     covering = {parent for parents in shape.parents.values() for parent in parents}

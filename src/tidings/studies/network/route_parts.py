@@ -45,7 +45,7 @@ AT_ONCE = 1 << 18  # how many bytes are examined together
 Tags = Sequence[tuple[int, ...]]
 
 
-class Parts(msgspec.Struct, frozen=True):
+class PartRun(msgspec.Struct, frozen=True):
     """The measurements."""
 
     rates: list[float]  # notifications per second, from the first part to the last acknowledgment
@@ -65,10 +65,10 @@ def measure_parts(
     *,
     seed: int = 1,
     note: Callable[[str], None] = lambda _: None,
-) -> Parts:
+) -> PartRun:
     """Run a rendezvous point whose journal is in a folder, and hand parts over to it."""
     note(f"parts: tagging with {FILTERS:,} filters")
-    stored, tags = _tagged(FILTERS, seed)
+    stored, tags = _tag_events(FILTERS, seed)
     processes: list[subprocess.Popen[bytes]] = []
     try:
         note("parts: starting")
@@ -92,12 +92,12 @@ def measure_parts(
         for process in processes:
             end_process(process)
     marks = sum(map(len, tags)) / len(tags)
-    return Parts(
+    return PartRun(
         rates, told, total / max(spent, 0.01), len(stored), ROWS, marks, source.rows
     )  # fmt: skip
 
 
-def _tagged(filters: int, seed: int) -> tuple[list[tuple[int, bytes]], Tags]:
+def _tag_events(filters: int, seed: int) -> tuple[list[tuple[int, bytes]], Tags]:
     """Distinct filters with their nodes, and the tags of events that match some of them."""
     workload = make_workload("mixed", filters, EVENTS, seed)
     stored = distinct_filters(workload)

@@ -14,7 +14,7 @@ from tidings.studies.network.route_interests import InterestsRun
 from tidings.studies.network.route_lookup import FLAT_FROM, Lookup, flatness
 from tidings.studies.network.route_mixed import Mixed
 from tidings.studies.network.route_modes import ModeRow
-from tidings.studies.network.route_parts import Parts
+from tidings.studies.network.route_parts import PartRun
 from tidings.studies.network.route_preprocessors import Tagged
 from tidings.studies.tables import number, plain_table
 
@@ -167,7 +167,7 @@ def mixed_table(found: Mixed) -> Table:
     return table
 
 
-def parts_table(found: Parts) -> Table:
+def parts_table(found: PartRun) -> Table:
     table = plain_table("acknowledged per s#", "range#", "received per s#", "root per core#")
     table.add_row(
         f"{statistics.median(found.rates):,.0f}",

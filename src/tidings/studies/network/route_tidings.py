@@ -23,7 +23,7 @@ PATIENCE = 20.0  # seconds within which everything must become ready
 CALM = 3600.0  # seconds, long enough that no neighbour counts as silent during a measurement
 
 
-class Peer:
+class RawPeer:
     """A raw socket that sends and receives messages before the measurement starts."""
 
     def __init__(self, link: socket.socket) -> None:
@@ -44,7 +44,7 @@ class Peer:
         return [frames.decode(buffer, start) for start in starts]
 
 
-class Above(Peer):
+class FakeRoot(RawPeer):
     """Plays the rendezvous point: every node exists, and lies below the given parents."""
 
     def __init__(self, link: socket.socket, parents: Mapping[int, m.Label]) -> None:
@@ -102,9 +102,9 @@ def start_tidings(
         links.append(link)
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         link.settimeout(PATIENCE)
-        above = Above(link, parents or {})
+        above = FakeRoot(link, parents or {})
         above.greet()
-        peers = [Peer(connect_to(port)) for _ in wants]
+        peers = [RawPeer(connect_to(port)) for _ in wants]
         links += [peer.link for peer in peers]
         for number, peer in enumerate(peers):
             peer.say(m.Hello(f"receiver{number}"))
@@ -146,7 +146,7 @@ def start_node(file: Path, processes: list[subprocess.Popen[bytes]]) -> int:
     return int(line.rsplit(":", 1)[1])
 
 
-def _settle(above: Above, peers: Sequence[Peer], wants: Sequence[Sequence[int]]) -> None:
+def _settle(above: FakeRoot, peers: Sequence[RawPeer], wants: Sequence[Sequence[int]]) -> None:
     """Subscribe all receivers. Repeat each subscription until it is answered, because the routers
     of a chain may not know the epoch yet."""
     missing = {id(peer): set(nodes) for peer, nodes in zip(peers, wants, strict=True)}
@@ -182,7 +182,7 @@ def _frame(node: int, payload: bytes) -> bytes:
     return frames.encode(m.Notification(EPOCH, 5_000_000, (mark,), payload, PUBLISHER, 5_000_000))
 
 
-def _receivers(above: Above, peers: Sequence[Peer], given: Sequence[bytes]) -> list[Receiver]:
+def _receivers(above: FakeRoot, peers: Sequence[RawPeer], given: Sequence[bytes]) -> list[Receiver]:
     """Send each notification once, and check everything that arrives."""
     time.sleep(0.3)  # let the routers finish talking to each other
     expected = [frames.decode(one) for one in given]

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from tidings.matching import Matcher
 from tidings.snapshots import Snapshot
 from tidings.spark import tag, tag_parquet
-from tidings.studies.host.machine_info import Machine, describe_machine
+from tidings.studies.host.machine_info import MachineInfo, describe_machine
 from tidings.studies.workloads.checking import WrongMatches
 from tidings.studies.workloads.conjunctions import Conjunctions
 from tidings.studies.workloads.workloads import make_workload
@@ -54,7 +54,7 @@ class SparkWay(msgspec.Struct, frozen=True):
 
 
 class SparkReport(msgspec.Struct, frozen=True):
-    machine: Machine
+    machine: MachineInfo
     ways: list[SparkWay]
 
 
@@ -129,7 +129,7 @@ class _Bench:
             joined = self._read(source).join(bounds.hint("broadcast"), _expr(condition))
             return self._pairs(joined.select("row", "pairs"), out)
 
-        return self._against("mixed shapes", filters, rows, source, snapshot, nested_loop)
+        return self._compare_with("mixed shapes", filters, rows, source, snapshot, nested_loop)
 
     def one_shape(self, filters: int, rows: int, seed: int) -> list[SparkWay]:
         self.note("one shape: drawing filters and rows")
@@ -165,11 +165,11 @@ class _Bench:
             joined = self._read(source).join(bounds.hint("broadcast"), _expr(condition))
             return self._pairs(joined.select("row", "pairs"), out)
 
-        return self._against("one shape", filters, rows, source, snapshot, hash_join)
+        return self._compare_with("one shape", filters, rows, source, snapshot, hash_join)
 
     # -- shared by all runs --------------------------------------------------------------------
 
-    def _against(
+    def _compare_with(
         self, run: str, filters: int, rows: int, source: str, snapshot: Snapshot,
         join: Callable[[str], int],
     ) -> list[SparkWay]:  # fmt: skip

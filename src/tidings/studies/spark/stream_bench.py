@@ -25,7 +25,7 @@ from tidings.model import TidingsError
 from tidings.spark.outbox import Commit, Outbox
 from tidings.spark.pipeline import Pipeline, load_settings
 from tidings.store import ChangeLog
-from tidings.studies.host.machine_info import Machine, describe_machine
+from tidings.studies.host.machine_info import MachineInfo, describe_machine
 from tidings.studies.host.processes import family, resident_memory
 from tidings.studies.workloads.workloads import make_workload
 
@@ -53,7 +53,7 @@ every_seconds = {every}
 Note = Callable[[str], None]
 
 
-class Memory(msgspec.Struct, frozen=True):
+class StreamMemory(msgspec.Struct, frozen=True):
     """The memory of the driver, of the JVM, and of all Python workers together, in MB."""
 
     driver: float
@@ -62,7 +62,7 @@ class Memory(msgspec.Struct, frozen=True):
 
 
 class StreamReport(msgspec.Struct, frozen=True):
-    machine: Machine
+    machine: MachineInfo
     filters: int
     rate: int
     seconds: float
@@ -76,8 +76,8 @@ class StreamReport(msgspec.Struct, frozen=True):
     p50: float  # seconds from creation to commit
     p99: float
     most: float
-    early: Memory
-    late: Memory
+    early: StreamMemory
+    late: StreamMemory
 
 
 def bench_stream(
@@ -115,7 +115,7 @@ def bench_stream(
     sender = context.Process(target=_send, args=(folder, lines, rate, stop), daemon=True)
     query = pipeline.start()
     sender.start()
-    early: Memory | None = None
+    early: StreamMemory | None = None
     began, started = time.monotonic(), time.time()
     changed = 0
     texts = [text for _, text in zip(range(10_000), work.filters.sql(), strict=False)]
@@ -196,11 +196,11 @@ def _latencies(outbox: Outbox, since: float) -> tuple[npt.NDArray[Any], int]:
     return np.concatenate(found), told
 
 
-def _memory() -> Memory:
+def _memory() -> StreamMemory:
     """The resident memory of this process and its descendants."""
     sizes = {"driver": 0.0, "jvm": 0.0, "workers": 0.0}
     for pid in family(os.getpid()):
         name, size = resident_memory(pid)
         kind = "jvm" if name == "java" else "workers"
         sizes["driver" if pid == os.getpid() else kind] += size / 1e6
-    return Memory(**sizes)
+    return StreamMemory(**sizes)

@@ -5,13 +5,13 @@
 
     patched_edges.py   nodes by place, and their edges
     reach.py           a search: all nodes above given nodes, or all below them
-    changed.py         which nodes have other nodes below them than before
+    changed_nodes.py   which nodes have other nodes below them than before
     node_graph.py      the graph: adds and removes nodes, and keeps the lowest of those that match
 
 Used inside `channel`; broker uses `find_changed`. Start at node_graph.py.
 """
 
-from tidings.channel.interests.graph.changed import find_changed
+from tidings.channel.interests.graph.changed_nodes import find_changed
 from tidings.channel.interests.graph.node_graph import NodeGraph
 from tidings.channel.interests.graph.patched_edges import CompiledGraph, compile_graph
 from tidings.channel.interests.graph.reach import Reach

@@ -124,8 +124,9 @@ class PatchedEdges:
         return found
 
     def _added_at(self, numbers: Array) -> Array:
-        """The places of nodes that are not compiled. Their numbers have few gaps, so a table has
-        them, from the lowest number on; if there are many gaps, the dictionary is used."""
+        """The places of nodes that are not compiled. The numbers usually have few gaps, so a table
+        holds them, starting at the lowest number; if there are many gaps, the dictionary is
+        used."""
         first, size = len(self._compiled.numbers), self._size
         if self._tabled < size:
             later = self.numbers[self._tabled : size]

@@ -3,6 +3,8 @@ all be true.
 
     {"any": [{"prefix": {"type": "com.example."}}, {"sql": "INT(priority) > 5"}]}
 
+`named`, a filter with a name, is an addition of tidings; the name does not change its meaning.
+
 A filter is true or false, never an error. A missing attribute makes `exact`, `prefix` and `suffix`
 false, and an error makes `sql` false; `not` around such a filter is true.
 """
@@ -18,13 +20,14 @@ from tidings.filters.dialects.cesql import parser, syntax
 from tidings.filters.dialects.cesql.translate import Translator
 from tidings.filters.language.dialect import Context
 from tidings.filters.language.expression import And, Expression, IsTruth, Literal, Not, Or
+from tidings.filters.language.named_parts import make_named, problem_of_name
 from tidings.filters.values import like
 from tidings.model import FilterError
 
 MOST_LEVELS = 30
 _NAME = re.compile("[a-z0-9]+", re.ASCII)
 _ANY = (like.ANY, like.ANY)
-_KINDS = "exact, prefix, suffix, all, any, not, sql"
+_KINDS = "exact, prefix, suffix, all, any, not, sql, named"
 
 
 def parse(text: str, context: Context) -> Expression:
@@ -85,7 +88,22 @@ class _Reader:
                 return Not(IsTruth(self.filter(body, at), True))
             case "sql":
                 return self.sql(body, at)
+            case "named":
+                return self.named(body, at)
         self.fail(at, kind, f"one of {_KINDS}")
+
+    def named(self, body: Any, at: str) -> Expression:
+        """Filters by name, all of which must be true; the names are those of parts."""
+        if not isinstance(body, dict) or not body:
+            self.fail(at, body, "an object of names and filters")
+        items: list[Expression] = []
+        for name, one in body.items():
+            place = f"{at}/{_escape(name)}"
+            problem = problem_of_name(name)
+            if problem:
+                self.refuse(place, problem)
+            items.append(make_named(name, self.filter(one, place)))
+        return _join(And, items)
 
     def tests(self, kind: str, body: Any, at: str) -> Expression:
         if not isinstance(body, dict) or not body:

@@ -9,9 +9,9 @@ from typing import Any, TypeGuard
 from tidings.filters.dialects.eventbridge.conditions import ON_THE_VALUE, condition
 from tidings.filters.dialects.eventbridge.flat_pattern import list_above, plain_condition
 from tidings.filters.dialects.eventbridge.pattern import (
-    Field,
     Path,
     Pattern,
+    PatternField,
     combinations,
     text_of_pattern,
 )
@@ -92,7 +92,7 @@ class BoundPattern:
     def null_paths(self) -> list[Path]:
         return [field.path for field in self.pattern.all_fields() if field.tells_null]
 
-    def _set_fields(self, attributes: Attributes | None) -> list[Field]:
+    def _set_fields(self, attributes: Attributes | None) -> list[PatternField]:
         """The fields that test for a set of values and are not inside a list."""
         return [
             field

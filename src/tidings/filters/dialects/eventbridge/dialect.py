@@ -30,9 +30,9 @@ from tidings.filters.dialects.eventbridge.pattern import (
     EXACT,
     NUMERIC,
     Alternative,
-    Field,
     Path,
     Pattern,
+    PatternField,
 )
 from tidings.filters.dialects.eventbridge.pattern_reader import (
     path_text,
@@ -94,14 +94,14 @@ def expression_of(pattern: Pattern, attributes: Attributes | None) -> Expression
     return held if plain is NEVER else Or((plain, held))
 
 
-def _is_listed(field: Field, attributes: Attributes | None) -> bool:
+def _is_listed(field: PatternField, attributes: Attributes | None) -> bool:
     """Whether a field tests a declared list for a few values; then each value gets its own test."""
     if attributes is None or field.values is None or len(field.values) > MOST_ELEMENTS:
         return False
     return attributes.type(field.path) == "list" and list_above(field.path, attributes) is None
 
 
-def _containment_tests(field: Field) -> list[Expression]:
+def _containment_tests(field: PatternField) -> list[Expression]:
     leaves = Call("leaves", (Attribute(field.path),))
     return [Call("array_contains", (leaves, Literal(value))) for value in field.values or ()]
 
@@ -140,7 +140,7 @@ def _find_place(text: str, path: Path) -> int:
         return max(text.rfind(f'"{path[-1]}"'), 0)
 
 
-def _describe_mismatch(field: Field, kind: str) -> str | None:
+def _describe_mismatch(field: PatternField, kind: str) -> str | None:
     name = name_text(field.path)
     for one in field.alternatives:
         for value in _needed_values(one):

@@ -8,9 +8,9 @@ from tidings.filters.dialects.eventbridge.pattern import (
     EXISTS,
     NULL,
     Alternative,
-    Field,
     Path,
     Pattern,
+    PatternField,
 )
 from tidings.filters.language.attributes import Attributes
 from tidings.filters.language.expression import And, Attribute, Expression, Literal, Or
@@ -42,7 +42,7 @@ def _tests(pattern: Pattern, attributes: Attributes | None) -> list[Expression]:
     return tests
 
 
-def _where_not_nested(field: Field, attributes: Attributes | None) -> Expression:
+def _where_not_nested(field: PatternField, attributes: Attributes | None) -> Expression:
     """A condition for events in which a field that is declared as nested is absent or null.
 
     A field inside the elements of a list is then absent, never null, because the list itself is

@@ -50,7 +50,7 @@ def _tests(
         else:
             found = values_at(event, here)
             actual = ", ".join(map(_json, found)) if found else ABSENT
-            passed = _matches(_nested(here, below), event)
+            passed = _matches(_nest(here, below), event)
             yield TestReport(before + ".".join(here), _json(below), actual, passed)
 
 
@@ -58,7 +58,7 @@ def _alternatives(
     options: list[dict[str, Any]], path: tuple[str, ...], before: str, event: Event
 ) -> Iterator[TestReport]:
     """One test for the whole `$or`; if it fails, the tests of each alternative too."""
-    passed = [_matches(_nested(path, option), event) for option in options]
+    passed = [_matches(_nest(path, option), event) for option in options]
     place = before + ".".join((*path, OR))
     said = f"alternative {passed.index(True) + 1} matches" if any(passed) else "none of them"
     yield TestReport(place, f"one of {len(options)} alternatives", said, any(passed))
@@ -79,7 +79,7 @@ def list_fields(text: str) -> list[FilterField]:
         wanted = [here] if path[-1] == OR else here
         label = f"{'.'.join(path)}: {_json(here)}"
         found.append(
-            FilterField(path, frozenset(map(_json, wanted)), label, _json(_nested(path, here)))
+            FilterField(path, frozenset(map(_json, wanted)), label, _json(_nest(path, here)))
         )
     return found
 
@@ -88,7 +88,7 @@ def _matches(pattern: dict[str, Any], event: Event) -> bool:
     return truth(BoundPattern(read_pattern(_json(pattern))).call(), event) is True
 
 
-def _nested(path: tuple[str, ...], leaf: Any) -> dict[str, Any]:
+def _nest(path: tuple[str, ...], leaf: Any) -> dict[str, Any]:
     for name in reversed(path):
         leaf = {name: leaf}
     return leaf  # type: ignore[no-any-return]

@@ -36,7 +36,7 @@ class Alternative(msgspec.Struct, frozen=True):
     but: bool = False
 
 
-class Field(msgspec.Struct, frozen=True):
+class PatternField(msgspec.Struct, frozen=True):
     path: Path
     alternatives: tuple[Alternative, ...]
 
@@ -66,10 +66,10 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 class Pattern(msgspec.Struct, frozen=True):
-    fields: tuple[Field, ...]
+    fields: tuple[PatternField, ...]
     choices: tuple[Choice, ...] = ()
 
-    def all_fields(self) -> Iterator[Field]:
+    def all_fields(self) -> Iterator[PatternField]:
         yield from self.fields
         for choice in self.choices:
             for option in choice.options:
@@ -88,7 +88,7 @@ def count_combinations(pattern: Pattern) -> int:
     return count
 
 
-def combinations(pattern: Pattern) -> Iterator[list[Field]]:
+def combinations(pattern: Pattern) -> Iterator[list[PatternField]]:
     """The fields of each pattern without `$or` that the pattern expands to."""
     several = [[c for option in choice.options for c in combinations(option)]
                for choice in pattern.choices]  # fmt: skip

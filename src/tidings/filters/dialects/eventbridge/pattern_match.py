@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from tidings.filters.dialects.eventbridge.conditions import condition
-from tidings.filters.dialects.eventbridge.pattern import ABSENT, Field, Path
+from tidings.filters.dialects.eventbridge.pattern import ABSENT, Path, PatternField
 from tidings.filters.language.evaluation import truth
 from tidings.filters.language.expression import Attribute, Expression
 from tidings.filters.language.functions import flatten
@@ -35,7 +35,7 @@ class Need(msgspec.Struct, frozen=True):
     may_be_absent: bool
 
 
-def needs_by_root(fields: list[Field]) -> dict[str, tuple[Need, ...]]:
+def needs_by_root(fields: list[PatternField]) -> dict[str, tuple[Need, ...]]:
     """The requirements of the fields, grouped by the first name of their paths."""
     out: dict[str, list[Need]] = {}
     for field in sorted(fields, key=lambda one: ".".join(one.path)):

@@ -30,9 +30,9 @@ from tidings.filters.dialects.eventbridge.pattern import (
     WILDCARD,
     Alternative,
     Choice,
-    Field,
     Path,
     Pattern,
+    PatternField,
     count_combinations,
 )
 from tidings.filters.language.expression import MAX_DEPTH
@@ -126,7 +126,7 @@ class _Reader:
     def object(self, value: dict[str, Any], path: Path, place: Place) -> Pattern:
         if not value:
             self.fail(place, value, "at least one field")
-        fields: list[Field] = []
+        fields: list[PatternField] = []
         choices: list[Choice] = []
         for name, inner in value.items():
             at = (*place, name)
@@ -148,7 +148,7 @@ class _Reader:
                 self.count += 1
                 if self.count > MOST_FIELDS:
                     self.refuse((), f"found more than {MOST_FIELDS} fields with values")
-                fields.append(Field((*path, name), self.alternatives(inner, at)))
+                fields.append(PatternField((*path, name), self.alternatives(inner, at)))
             else:
                 self.fail(at, inner, "an array of values, or an object of fields")
         return Pattern(tuple(fields), tuple(choices))

@@ -369,6 +369,8 @@ class _Parser:
         if follows.kind == "op" and follows.text == "(":
             if token.word in ("EXISTS", "FORALL"):
                 return self.quantifier()
+            if token.word == "NAMED":
+                return self.named()
             return self.any_of() if token.word == "ANY" else self.call()
         if token.word in _CONSTANTS:
             self.next()
@@ -459,6 +461,21 @@ class _Parser:
             return self.build.some_element(items, name, body, start)
         # a condition holds for all elements if it fails for none
         return Not(self.build.some_element(items, name, Not(body), start))
+
+    def named(self) -> Expression:
+        """Parse `named('late', condition)`: a condition with a name."""
+        word = self.next()
+        self.next()
+        if self.scope:
+            self.fail("named around the exists, because its parts are parts of the event", word)
+        name_at = self.now.position
+        name = self.expression(_OR)
+        self.take(",", "a comma and a condition, as in named('late', delay > 60)")
+        at, mark = self.now.position, len(self.open)
+        condition = self.close(self.expression(_OR), mark)
+        self.take(")", "AND, OR or a closing bracket after the condition of named")
+        self.height += 1
+        return self.build.named(name, condition, (name_at, at), word.position)
 
     def any_of(self) -> Expression:
         """Parse `any(list)`, which stands for some element of the list in the test around it."""

@@ -6,7 +6,8 @@ from typing import Any, NoReturn
 
 from tidings.filters.language.attributes import Attributes
 from tidings.filters.language.dialect import Context
-from tidings.filters.language.expression import CONDITIONS, Expression, Literal
+from tidings.filters.language.expression import CONDITIONS, Call, Expression, Literal
+from tidings.filters.language.named_parts import NAMED
 from tidings.filters.language.sql_writer import name_text, text_of
 from tidings.filters.language.static_types import static_type_of
 from tidings.model import DataType, FilterError, LimitError, article
@@ -79,7 +80,7 @@ class Checker:
             )
 
     def need_value(self, node: Expression, at: int, where: str) -> None:
-        if isinstance(node, CONDITIONS):
+        if isinstance(node, CONDITIONS) or (isinstance(node, Call) and node.name == NAMED):
             self.fail(f"found a condition, expected a value {where}", at)
 
     def need_constant(self, name: str, node: Expression, at: int) -> Any:

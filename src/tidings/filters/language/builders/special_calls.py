@@ -19,6 +19,7 @@ from tidings.filters.language.expression import (
     is_absent,
 )
 from tidings.filters.language.functions import ALIASES, FUNCTIONS, OPERATORS
+from tidings.filters.language.named_parts import make_named, problem_of_name
 from tidings.filters.language.sql_writer import name_text
 from tidings.filters.values import inet, subjects
 from tidings.filters.values.casts import CAST_NAMES
@@ -59,6 +60,18 @@ class Builder(CallBuilder):
         close = [f for f in difflib.get_close_matches(lower[:80], known, n=3) if f not in _PRIVATE]
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
         self.fail(f"there is no function '{name[:40]}'{hint}", at)
+
+    def named(
+        self, name: Expression, condition: Expression, places: tuple[int, int], at: int
+    ) -> Expression:
+        """Build a condition with a name."""
+        self.count(at)
+        text = self.need_string("named", name, places[0])
+        problem = problem_of_name(text)
+        if problem:
+            self.fail(problem, places[0])
+        self.need_condition(condition, places[1])
+        return make_named(text, condition)
 
     def _build_special(
         self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from tidings.matching.diagrams.planning.numbered_tests import Tests
+from tidings.matching.diagrams.planning.numbered_tests import OrderedTests
 
 # A condition over tests: the number of a test; or (absorbing outcome, item, item, ...), where False
 # absorbs in an AND and True in an OR; or a Boolean if it is decided.
@@ -57,7 +57,7 @@ class Reducer:
     """Simplifies conditions by what is known about one term. Each visit of a test or of a part is a
     step; `steps` are left."""
 
-    def __init__(self, tests: Tests, steps: int = 1 << 60) -> None:
+    def __init__(self, tests: OrderedTests, steps: int = 1 << 60) -> None:
         self.tests = tests
         self._term_of, self._masks = tests.term_of, tests.masks
         self.steps = steps

@@ -15,13 +15,13 @@ from tidings.filters.language import Expression
 from tidings.filters.values import sets
 from tidings.matching.diagrams.planning.ranking import Rates, order_tests, tests_of
 from tidings.matching.rank_space.ranks import Ranks, asks_order
-from tidings.matching.segments.segment import Term
+from tidings.matching.segments.segment import TermColumn
 
 
-class Tests(msgspec.Struct, frozen=True):
+class OrderedTests(msgspec.Struct, frozen=True):
     """All distinct tests in their global order; a test is known by its place in it."""
 
-    terms: list[Term]
+    terms: list[TermColumn]
     tests: list[Test]
     term_of: list[int]
     masks: list[int]  # the codes that pass, as bits
@@ -31,7 +31,7 @@ class Tests(msgspec.Struct, frozen=True):
 
 def collect_tests(
     filters: Iterable[Node], terms: Mapping[str, Expression], rates: Rates | None = None
-) -> Tests:
+) -> OrderedTests:
     """Order the tests of some filters, and give each term a rank space."""
     order = order_tests(map(tests_of, filters), rates or {})
     cuts: dict[str, set[tuple[Any, ...]]] = {}
@@ -39,7 +39,9 @@ def collect_tests(
     for test in order:
         cuts.setdefault(test.term, set()).update(test.values.cuts)
         ordered[test.term] = ordered.get(test.term, False) or asks_order(test.values)
-    found = [Term(text, terms[text], Ranks(sorted(cuts[text]), ordered[text])) for text in cuts]
+    found = [
+        TermColumn(text, terms[text], Ranks(sorted(cuts[text]), ordered[text])) for text in cuts
+    ]
     number = {term.text: at for at, term in enumerate(found)}
     term_of = [number[test.term] for test in order]
     pairs = zip(term_of, order, strict=True)
@@ -50,4 +52,4 @@ def collect_tests(
         (1 << len(term.ranks)) - (2 if term.ranks.cuts[:1] == [(sets.NO_VALUE,)] else 1)
         for term in found
     ]
-    return Tests(found, order, term_of, masks, intervals, full)
+    return OrderedTests(found, order, term_of, masks, intervals, full)

@@ -30,7 +30,7 @@ from tidings.matching.diagrams.planning.numbered_conditions import (
     join,
     share_nodes,
 )
-from tidings.matching.diagrams.planning.numbered_tests import Tests, collect_tests
+from tidings.matching.diagrams.planning.numbered_tests import OrderedTests, collect_tests
 from tidings.matching.diagrams.planning.ranking import Rates, tests_of
 
 Found = TypeVar("Found")
@@ -42,9 +42,10 @@ MOST_CUTS = 4_096  # of a term: each test has a mask of as many bits
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """Things are numbered: first all units, then all gates, each after its parts."""
+    """Units and gates, together called things, have one numbering: first all units, then all gates,
+    each after its parts."""
 
-    tests: Tests
+    tests: OrderedTests
     units: list[Condition]
     are_shared: list[bool]  # whether a unit has shared nodes
     gates: list[tuple[bool, tuple[int, ...]]]  # the absorbing outcome, and the parts
@@ -126,7 +127,7 @@ class _Kind(msgspec.Struct, frozen=True):
 
 
 class _Planner:
-    def __init__(self, tests: Tests, merge: bool, budget: int) -> None:
+    def __init__(self, tests: OrderedTests, merge: bool, budget: int) -> None:
         self._tests = tests
         self._merge = merge
         self._budget = budget

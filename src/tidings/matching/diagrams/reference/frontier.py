@@ -37,7 +37,8 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Frontier:
-    """The filters of a graph while one event is evaluated. `values` has the places of terms."""
+    """The filters of a graph while one event is evaluated. `values` has the place of each term's
+    value in the order of values."""
 
     def __init__(self, graph: ImplicationGraph, values: dict[str, Key], edges: bool = True) -> None:
         self._graph = graph
@@ -101,13 +102,13 @@ class Frontier:
             for target in self._graph.targets_of(stack.pop()):
                 now = self.current.get(target.owner)
                 if now is not None and target.rank > now.rank and now.test is not None:
-                    self.steps += _passed(now, target, start.owner)
+                    self.steps += _list_passed(now, target, start.owner)
                     self.current[target.owner] = target
                     moved.append(target)
                     stack.append(target)
 
 
-def _passed(now: Decision, target: Decision, by: Hashable) -> list[Step]:
+def _list_passed(now: Decision, target: Decision, by: Hashable) -> list[Step]:
     """The tests that a filter passes when it is moved from one node to another below it."""
     found: list[Step] = []
     node = target

@@ -5,7 +5,7 @@ have reached Y. Y is the lowest such node, the *target* of X. An edge is kept on
 step: Y comes after the test that led to X, Y is not a root, and the parent of X has another target.
 
 Nodes that know the same imply each other. They are a *class*, which has its edges in common. An
-edge A -> C is left out if A -> B and B -> C are there.
+edge A -> C is left out if A -> B and B -> C exist.
 """
 
 from __future__ import annotations
@@ -29,11 +29,6 @@ def find_target(known: Known, root: Decision) -> Decision:
             break
         node = node.branch(outcome)
     return node
-
-
-def is_after_node(node: Decision, target: Decision) -> bool:
-    """The rule of the seed: the target comes after the node itself."""
-    return target.rank > node.rank
 
 
 def is_after_test(node: Decision, target: Decision) -> bool:
@@ -136,8 +131,3 @@ class ImplicationGraph:
         key = class_key(node)
         yield from (member for member in self.classes.get(key, ()) if member is not node)
         yield from self.edges.get(key, ())
-
-    def all_edges(self) -> Iterator[tuple[ClassKey, Decision]]:
-        for key, targets in self.edges.items():
-            for target in targets:
-                yield key, target

@@ -92,6 +92,14 @@ class Following:
             view = ChannelView(described)
         except TidingsError as problem:  # an application's class may be missing here
             raise Refusal(str(problem)) from None
+        try:
+            await self._put_forever(view)
+        finally:
+            view.close()  # the agent must not wait for hundreds of changes to end
+
+    async def _put_forever(self, view: ChannelView) -> None:
+        """Apply changes until all nodes are sent again."""
+        loop = asyncio.get_running_loop()
         while True:
             question = m.Follow(
                 self._next(), view.version, view.life, relayed=True, follower=self._name

@@ -9,7 +9,7 @@ later, so nobody waits for an application that does not read.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from tidings.routing.clients.confirming import Confirming
 from tidings.routing.clients.delivering.ordering import Held, Ordering
@@ -18,7 +18,8 @@ from tidings.routing.clients.items import Delivery, Interrupted, Item, Lost, Res
 from tidings.routing.clients.publisher import without_incarnation
 from tidings.routing.clients.tracking import Stages
 from tidings.routing.protocol import messages as m
-from tidings.routing.protocol.bodies import Piece, unwrap
+from tidings.routing.protocol.contents.bodies import About, unwrap
+from tidings.routing.protocol.contents.related import Related, find_related
 
 RECENT = 4096  # the latest notifications, to find duplicates: more than a publisher has in flight
 
@@ -65,7 +66,7 @@ class HandOut:
         self,
         epoch: int,
         message: m.Notification,
-        marks: Iterable[m.Mark],
+        marks: Sequence[m.Mark],
         tracker: Stages,
         now: float,
         *,
@@ -73,24 +74,29 @@ class HandOut:
     ) -> None:
         """Hand out a notification, or hold it back until its turn. Its marks are settled."""
         matched, order = self._matched(message), self.order
+        related = find_related(message, tuple(mark.node for mark in marks))
         if order is None:
-            self._add(epoch, message, matched)
+            self._add(epoch, message, matched, related=related)
         elif message.serial < order.last:
             self._tell_late(message.serial)
         else:
             order.reach(marks, message.serial, tracker)
-            held = Held(message.serial, message, matched)
+            held = Held(message.serial, message, matched, related)
             order.hold(held, now, is_requested=is_requested)
 
-    def take_next(self, epoch: int, message: m.Notification, tracker: Stages) -> None:
+    def take_next(
+        self, epoch: int, message: m.Notification, marks: Sequence[m.Mark], tracker: Stages
+    ) -> None:
         """Hand out a notification at once, because none before it is missing or held back."""
         if self.order is not None:
             self.order.pass_by(message.serial)
-        self._add(epoch, message, self._matched(message), tracker)
+        related = find_related(message, tuple(mark.node for mark in marks))
+        self._add(epoch, message, self._matched(message), tracker, related=related)
 
-    def take_fast(self, epoch: int, message: m.Notification) -> None:
+    def take_fast(self, epoch: int, message: m.Notification, marks: Sequence[m.Mark]) -> None:
         """Hand out a notification whose numbers do not matter."""
-        self._add(epoch, message, self._matched(message))
+        related = find_related(message, tuple(mark.node for mark in marks))
+        self._add(epoch, message, self._matched(message), related=related)
 
     def release(self, epoch: int, upto: int | None, tracker: Stages) -> None:
         """Hand out the notifications that are held back, up to a serial or all of them."""
@@ -99,7 +105,7 @@ class HandOut:
             return
         for one in order.release(upto):
             order.last = one.serial
-            self._add(epoch, one.message, one.matched, tracker)
+            self._add(epoch, one.message, one.matched, tracker, related=one.related)
 
     def tell_lost(self, count: int) -> None:
         self.inbox.append(Lost(count))
@@ -144,6 +150,8 @@ class HandOut:
         message: m.Notification,
         matched: tuple[str, ...],
         tracker: Stages | None = None,
+        *,
+        related: Related | None,
     ) -> None:
         """Put a notification into the inbox. With a tracker, its marks can be confirmed."""
         about, payload = unwrap(message.payload)
@@ -164,7 +172,7 @@ class HandOut:
         if len(recent) > RECENT:
             del recent[next(iter(recent))]
         if about.piece is not None or (stamp and self._pieces):
-            whole = self._put_together(identity[0], message, about.piece, payload)
+            whole = self._put_together(identity[0], message, about, payload)
             if whole is None:
                 return
             payload = whole
@@ -172,18 +180,21 @@ class HandOut:
         types = about.types
         content = about.content if types is None else payload
         self.inbox.append(
-            Delivery(epoch, serial, payload, matched, about.subject, time, content, types)
+            Delivery(epoch, serial, payload, matched, about.subject, time, content, types, related)
         )
 
     def _put_together(
-        self, publisher: str, message: m.Notification, piece: Piece | None, payload: bytes
+        self, publisher: str, message: m.Notification, about: About, payload: bytes
     ) -> bytes | None:
         """The payload of a notification, or of all pieces if this one was the last; otherwise
         None."""
         found: bytes | None = payload
+        piece = about.piece
         self._pieces.pass_by(publisher, message.stamp, piece)
         if piece is not None:
-            whole = self._pieces.add(publisher, message.stamp, message.serial, piece, payload)
+            whole = self._pieces.add(
+                publisher, message.stamp, message.serial, piece, payload, scattered=about.scattered
+            )
             found, serials = whole or (None, [])
             self._settle(serials, message.serial)
         self._settle_dropped()

@@ -4,8 +4,11 @@
 
 Links keep the order, and a node that drops notifications sends `Skipped`. So there are two reasons
 to hold a notification back: earlier numbers are missing, or may be missing. A later beat resolves
-the doubt, because it says how many notifications there were up to its serial. It must reach the
-first notification that came over the link since: what was dropped is before it.
+the doubt, because it says how many notifications there were up to its serial. Its serial must reach
+the first notification that came over the link since then, because dropped notifications are
+earlier. And no node on the way may be `behind`, that is, still joining the node above it. Until it
+has joined, it gets the notifications of some nodes and misses others between them; its beats stay
+at an old serial, as they do in a network without traffic.
 
 The subscriber asks for missing notifications. It gives up on notifications that an answer reports
 as lost. It also gives up on those that nobody seems to have: they do not arrive within `gap`
@@ -31,14 +34,17 @@ from typing import NamedTuple
 
 from tidings.routing.clients.tracking import Stages, cut_ranges
 from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.contents.related import Related
 
 
 class Held(NamedTuple):
-    """A notification that is held back, and the filters that it matches."""
+    """A notification that is held back, the filters that it matches, and why it is delivered if it
+    does not match."""
 
     serial: int
     message: m.Notification
     matched: tuple[str, ...]
+    related: Related | None = None
 
 
 def find_horizon(starts: Sequence[int], densities: Sequence[float], room: int) -> float:
@@ -83,15 +89,16 @@ class Ordering:
         return self._doubt
 
     def hear(self, serial: int, complete: int) -> None:
-        """Note the serial of a beat; nothing is missing up to the serial `complete`."""
+        """Note the serial of a beat that is not behind; nothing is missing up to the serial
+        `complete`."""
         self._beaten = max(self._beaten, serial)
         self.settle(complete)
 
     def settle(self, upto: int) -> None:
         """Note that nothing is missing up to a serial. The doubt ends if the first notification
         that came since the doubt began lies at or below both this serial and the serial of a beat.
-        The serial of beats advances only when all nodes on the way have this subscription again; an
-        answer to a count says nothing about those nodes."""
+        Such a beat came when all nodes on the way had this subscription again; an answer to a count
+        says nothing about those nodes."""
         if self._after and min(upto, self._beaten) >= self._after:
             self._doubt = False
 

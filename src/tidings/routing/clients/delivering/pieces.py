@@ -3,7 +3,8 @@
 Each piece is a notification: it is numbered, journalled, recovered or lost like any other. A
 publisher stamps the pieces of a payload one after the other. So if notifications come in order, any
 other notification of the publisher shows that an unfinished payload stays so: a piece was lost,
-which was reported, or it was refused.
+which was reported, or it was refused. In a channel that does not keep the order of publishers,
+pieces are *scattered*: they are put together in any order, and only the limits below end the wait.
 
 An unfinished payload is also dropped if there are too many others, or if no piece of it has come
 for LONGEST seconds. That is reported as a loss. Cost: the bytes of unfinished payloads, up to
@@ -17,7 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tidings.routing.protocol.bodies import Piece
+from tidings.routing.protocol.contents.bodies import Piece
 
 MOST = 64  # unfinished payloads
 MOST_BYTES = 1 << 30  # of unfinished payloads
@@ -38,6 +39,7 @@ class Dropped(NamedTuple):
 
 class Unfinished(msgspec.Struct):
     of: int
+    in_order: bool
     parts: dict[int, bytes] = {}
     serials: list[int] = []
     since: float | None = None  # when the latest piece was first noticed by `tick`
@@ -82,16 +84,17 @@ class Pieces:
             self._drop((publisher, first), is_news=False)
 
     def add(
-        self, publisher: str, stamp: int, serial: int, piece: Piece, data: bytes
-    ) -> tuple[bytes, list[int]] | None:
+        self, publisher: str, stamp: int, serial: int, piece: Piece, data: bytes,
+        *, scattered: bool = False,
+    ) -> tuple[bytes, list[int]] | None:  # fmt: skip
         """Add a piece. If it was the last missing one, return the payload and the serials of all
         pieces; otherwise None. A piece that is of no use is dropped like a payload."""
         first, at, of = piece
         key = publisher, first
         one = self._found.get(key)
         if one is None:
-            one = Unfinished(of, {}, [])
-        is_next = not self._ordered or at == len(one.parts)
+            one = Unfinished(of, self._ordered and not scattered, {}, [])
+        is_next = not one.in_order or at == len(one.parts)
         if (
             not (0 < first == stamp - at and at < of == one.of <= MOST_PIECES)
             or at in one.parts
@@ -101,7 +104,7 @@ class Pieces:
             self.dropped.append(Dropped([serial], is_news=False))
             return None
         self._found[key] = one
-        if self._ordered:
+        if one.in_order:
             self._first[publisher] = first
         one.parts[at] = data
         one.serials.append(serial)
@@ -126,14 +129,15 @@ class Pieces:
     def _drop(self, key: Key, *, is_news: bool) -> None:
         one = self._remove(key)
         self.dropped.append(Dropped(one.serials, is_news))
-        if not self._ordered:
+        if not one.in_order:
             self._gone[key] = None
             if len(self._gone) > MOST_DROPPED:
                 del self._gone[next(iter(self._gone))]
 
     def _remove(self, key: Key) -> Unfinished:
         one = self._found.pop(key)
-        self._first.pop(key[0], None)
+        if one.in_order:
+            self._first.pop(key[0], None)
         self._bytes -= one.size
         self._count -= len(one.parts)
         return one

@@ -6,8 +6,8 @@
     follower.py       the definition of a channel, and the pages of its changes
     hander.py         the parts that are in flight
 
-Used by the link of a pipeline (channel/link.py), which imports it from routing.clients. Start at
-hander.py.
+Used by the link of a pipeline (channel/owner_link.py), which imports it from routing.clients.
+Start at hander.py.
 """
 
 from tidings.routing.clients.tagging.follower import Follower

@@ -95,8 +95,8 @@ class Stages:
         return found is not None and found.see(marks)
 
     def see_next(self, marks: Iterable[Mark]) -> bool:
-        """Settle the marks of a notification if each is the next at its node; otherwise nothing.
-        Only while nothing is missing."""
+        """Settle the marks of a notification if each is the next at its node; otherwise do nothing.
+        Call this only while nothing is missing."""
         return self.now.see_next(marks)
 
     def has_any(self, marks: Iterable[Mark], serial: int) -> bool:

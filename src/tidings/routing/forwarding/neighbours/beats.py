@@ -34,7 +34,7 @@ class Beats:
         self._graph = graph
         self._sums = sums
         self._turns: deque[tuple[Name, Neighbour]] = deque()  # the order of comparing edges
-        # when each neighbour last got a beat, or some time before that; the count makes them differ
+        # when each neighbour last got a beat, or an earlier time; the count makes entries unique
         self._beaten: list[tuple[float, int, Name, Neighbour]] = []
         self._count = 0
         self._round: float | None = None  # when `send_all` was last called
@@ -88,7 +88,7 @@ class Beats:
         beat = m.Beat(
             self._context.epoch, sums.serial_for(name), totals, known.tally.digest(),
             known.tally.sum, self._digest_edges(known, name) if edges else None,
-            sums.highest_seen(),
+            sums.highest_seen(), sums.is_behind_for(name),
         )  # fmt: skip
         self._context.send(name, beat)
 

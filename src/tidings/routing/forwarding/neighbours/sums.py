@@ -25,6 +25,10 @@ class Sums:
         """How many notifications matched a node."""
         self.serial = 0
         """The serial up to which the totals of nodes are correct, except for `lagging` nodes."""
+        self.is_behind = False
+        """Is this node out of step with the node above it, or was a node above out of step? While
+        nodes on the way still lack subscriptions, some notifications do not reach this node, and
+        nothing shows where they are missing."""
         self.lagging: dict[int, int] = {}
         """Nodes whose totals are correct only up to another serial, and that serial."""
         self.counted: dict[int, int] = {}
@@ -43,6 +47,11 @@ class Sums:
         few, many = (lagging, nodes) if len(lagging) < len(nodes) else (nodes, lagging)
         late = (lagging[node] for node in few if node in many)
         return min(self.serial, *late, self.serial)
+
+    def is_behind_for(self, name: Name) -> bool:
+        """May this node miss notifications of a neighbour's nodes?"""
+        nodes = self._neighbours[name].nodes
+        return self.is_behind or not self.lagging.keys().isdisjoint(nodes)
 
     def note_change(self, node: int, before: int) -> None:
         """Record that the total of a node changes."""

@@ -53,7 +53,7 @@ class Slots:
         return slot
 
     def fill(self, numbers: Any) -> None:
-        """Replace all slots: the given numbers, which are distinct, get the slots from 1 on."""
+        """Replace all slots: the given numbers, which are distinct, get slots starting at 1."""
         import numpy as np
 
         keys, which = np.unique(numbers >> BITS, return_inverse=True)

@@ -12,7 +12,7 @@ channels go between the two ends of a link:
 
     Open Close                  the lower end names a channel, or gives it up
     Closed                      the upper end does not serve a channel
-    Pulse Repeat                all that was said last in each channel still holds; say it all again
+    Pulse Repeat                the last message in each channel still holds; send all of them again
     Credit                      how much more the other end may send in some channels
 
 A preprocessor can also sign a grant, which the agent presents to its router. A router can sign a
@@ -106,6 +106,7 @@ from tidings.routing.protocol.messages.links import (
 from tidings.routing.protocol.messages.statuses import (
     MOST_CARRIED,
     MOST_DEPTH,
+    MOST_LEARNT,
     MOST_LINKS,
     MOST_MILLIS,
     MOST_NAME,
@@ -113,7 +114,10 @@ from tidings.routing.protocol.messages.statuses import (
     Advise,
     Advised,
     ChannelStatus,
+    Inspect,
+    Inspected,
     Kind,
+    LearntNode,
     LinkStatus,
     NodeStatus,
     PreprocessorStatus,
@@ -166,7 +170,7 @@ CHANNELS = Open | Close | Closed | Pulse | Repeat | Credit
 LINK = (
     Hello | Welcome | Goodbye | Watch | Report | Present | Presented | Identify | Identified
     | Preprocess | Preprocessed
-    | Propose | Proposed | Locate | Located | CHANNELS
+    | Propose | Proposed | Locate | Located | Inspect | Inspected | CHANNELS
 )  # fmt: skip
 UP = (Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Trace | Ask | Count | Recover
       | Publish | Whose | Resume | Confirm | Apply | Describe | Follow | HandOver | Register
@@ -197,7 +201,8 @@ ANSWERS = (
 __all__ = [
     "ANSWERS", "CHANNELS", "DOWN", "KEY_ID", "LINK", "LONGEST_NAME", "LONGEST_REASON",
     "LONGEST_SUBJECT",
-    "LONGEST_TICKET", "LONGEST_WITHIN", "MOST_CARRIED", "MOST_DEPTH", "MOST_DIRECT", "MOST_LINKS",
+    "LONGEST_TICKET", "LONGEST_WITHIN", "MOST_CARRIED", "MOST_DEPTH", "MOST_DIRECT",
+    "MOST_LEARNT", "MOST_LINKS",
     "MOST_LIVES", "MOST_LOCATED", "MOST_MILLIS", "MOST_NAME", "MOST_PREPROCESSORS", "MOST_RANGES",
     "MOST_REPORTED", "MOST_STEPS", "MOST_SUGGESTED", "MOST_TAG", "MOST_TOGETHER",
     "MOST_WANTED", "NODE",
@@ -207,7 +212,8 @@ __all__ = [
     "Closed", "Confirm",
     "Confirmed", "Count", "Counted", "Credit", "Describe", "Described", "Digest", "Down", "Edges",
     "Fault", "Follow", "Found", "Gone", "Goodbye", "Graph", "HandOver", "Hello", "Identified",
-    "Identify", "Kind", "Label", "Life", "Lineage", "LinkStatus", "Locate", "Located", "Mark",
+    "Identify", "Inspect", "Inspected", "Kind", "Label", "LearntNode", "Life", "Lineage",
+    "LinkStatus", "Locate", "Located", "Mark",
     "Message", "NodeChange", "NodePlace", "NodeStatus", "Notification", "Number", "Offered", "Open",
     "PartyName", "Preprocess", "Preprocessed", "PreprocessorStatus", "Present",
     "Presented", "Propose", "Proposed",

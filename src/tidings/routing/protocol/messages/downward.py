@@ -42,7 +42,7 @@ class Notification(Down, frozen=True, tag="notification"):
     """A notification with its marks. A notification that was published as `fast` has no numbers:
     its serial, its stamp and the numbers of its marks are 0."""
 
-    serial: Number  # the running number in the channel, from 1 on
+    serial: Number  # the running number in the channel, starting at 1
     marks: tuple[Mark, ...]
     payload: bytes
     publisher: str = ""
@@ -93,6 +93,7 @@ class Beat(Down, frozen=True, tag="beat"):
     sum: Number  # the sum of the totals of the neighbour's nodes
     edges: Edges | None = None
     seen: Number = 0  # no total includes a notification after this serial
+    behind: bool = False  # some node on the way is not in step with the node above it
 
 
 class Graph(Down, frozen=True, tag="graph"):

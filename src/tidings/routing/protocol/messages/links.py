@@ -103,9 +103,9 @@ class Closed(Message, frozen=True, tag="closed"):
 
 
 class Pulse(Message, frozen=True, tag="pulse"):
-    """The sender repeats, in every channel, what it last said there: a Beat on the way down, a
-    Resubscribe on the way up. `size` and `mixed` are a digest of these messages. The channels with
-    the numbers in `gone` are left out from now on."""
+    """The sender repeats its last message in every channel: a Beat on the way down, a Resubscribe
+    on the way up. `size` and `mixed` are a digest of these messages. From now on, the sender leaves
+    out the channels whose numbers are in `gone`."""
 
     size: Number
     mixed: Number

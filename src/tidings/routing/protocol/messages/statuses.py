@@ -15,6 +15,8 @@ MOST_CARRIED = 50  # channels of one node in a report
 MOST_DEPTH = 64  # levels of the tree of nodes
 MOST_NAME = 100  # characters
 MOST_MILLIS = 2**40
+MOST_LEARNT = 1_000  # combinations of terms in an answer about relations
+LONGEST_CONTEXT = 1 << 16  # bytes
 
 Millis = Annotated[int, msgspec.Meta(ge=0, le=MOST_MILLIS)]
 Short = Annotated[str, msgspec.Meta(max_length=MOST_NAME)]
@@ -92,6 +94,8 @@ class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
         tuple[PreprocessorStatus, ...], msgspec.Meta(max_length=MOST_PREPROCESSORS)
     ] = ()
     carried: Annotated[tuple[ChannelStatus, ...], msgspec.Meta(max_length=MOST_CARRIED)] = ()
+    early: Number = 0  # bytes of bodies that were sent early
+    early_used: Number = 0  # bytes of those to which a notification referred
 
 
 class RouterLoad(msgspec.Struct, frozen=True, array_like=True):
@@ -126,3 +130,33 @@ class Report(Message, frozen=True, tag="report"):
     """The status of a node and of all nodes below it, from the top down."""
 
     nodes: Annotated[tuple[NodeStatus, ...], msgspec.Meta(max_length=MOST_REPORTED)]
+
+
+class LearntNode(msgspec.Struct, frozen=True, array_like=True):
+    """A combination of terms that was forwarded to one neighbour."""
+
+    context: Annotated[bytes, msgspec.Meta(max_length=LONGEST_CONTEXT)]
+    hop: Short  # the neighbour
+    ids: Number  # nodes of the content graph for which it was forwarded
+    uses: Number
+
+
+class Inspect(Message, frozen=True, tag="inspect"):
+    """What have you learnt about the relations of this channel?"""
+
+    request: Number
+
+
+class Inspected(Message, frozen=True, tag="inspected"):
+    """What a node has learnt, most used first; or the reason for its refusal to say."""
+
+    request: Number
+    name: Short = ""  # of the node
+    channel: Short = ""
+    total: Number = 0  # all combinations of terms; `nodes` may have only some
+    pending: Number = 0  # combinations that wait to be learnt
+    left_out: Number = 0  # frames from which the node did not learn, because there were too many
+    early: Number = 0  # bytes, as in NodeStatus
+    early_used: Number = 0
+    nodes: Annotated[tuple[LearntNode, ...], msgspec.Meta(max_length=MOST_LEARNT)] = ()
+    refusal: str = ""

@@ -132,8 +132,8 @@ class Preprocess(Message, frozen=True, tag="preprocess"):
 
 
 class Propose(Message, frozen=True, tag="propose"):
-    """Which node belongs to an interest? With `signs`, a grant for the node is asked for too. With
-    `makes`, a node is made if there is none."""
+    """Which node belongs to an interest? With `signs`, the sender also asks for a grant for the
+    node. With `makes`, the receiver makes a node if there is none."""
 
     request: Number
     interest: bytes
@@ -144,7 +144,8 @@ class Propose(Message, frozen=True, tag="propose"):
 
 class Suggestion(NamedTuple):
     """A filter in SQL with its identity, the lowest nodes that cover it, and the highest nodes that
-    it covers. A number from WITHIN on is the place of another filter in the same message."""
+    it covers. A number of at least WITHIN stands for another filter in the same message, by its
+    place."""
 
     interest: bytes
     key: Annotated[bytes, msgspec.Meta(max_length=KEY)]

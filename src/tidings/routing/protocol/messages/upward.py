@@ -166,10 +166,10 @@ class Apply(Up, frozen=True, tag="apply"):
 
 
 class Publish(Message, frozen=True, tag="publish"):
-    """A notification from a publisher. Each publisher stamps its notifications from 1 on. All
-    stamps before `first` are settled. Subscribers get a body, which contains the payload: see
-    bodies.py. A client with the right to preprocess may tag the notification (see tags.py), and may
-    then leave the content out."""
+    """A notification from a publisher. Each publisher numbers its notifications with stamps,
+    starting at 1. All stamps before `first` are settled. Subscribers get a body, which contains the
+    payload: see bodies.py. A client with the right to preprocess may tag the notification (see
+    tags.py), and may then leave the content out."""
 
     publisher: PartyName
     stamp: Number

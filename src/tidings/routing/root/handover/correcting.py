@@ -26,6 +26,7 @@ from tidings.routing.root.handover.resolving import Resolving, replace_rows
 from tidings.routing.root.interests import Interests
 from tidings.routing.root.nodes import Registry, SetAside
 from tidings.routing.root.publishing import Outdated
+from tidings.routing.root.relating import Relating
 
 FEW = 16  # newer nodes that are matched one by one; for more nodes, the index is faster
 FEW_OF_MANY = 3  # the same for many publications, which the index matches together
@@ -63,6 +64,7 @@ class Correcting:
         set_aside: SetAside,
         resolving: Resolving,
         limits: Limits,
+        relating: Relating | None = None,
     ) -> None:
         self._graph = graph
         self._registry = registry
@@ -70,6 +72,7 @@ class Correcting:
         self._aside = set_aside.aside
         self._resolving = resolving
         self._limits = limits
+        self._relating = relating
 
     def correct(self, data: bytes, content: bytes) -> Label:
         """The lowest nodes of a publication with this tag and these attributes. Raise Outdated if
@@ -139,8 +142,10 @@ class Correcting:
             )
 
     def _newer(self, version: int, most: int) -> Sequence[int]:
-        """The nodes that began after a version; raises Outdated if there are more than `most`."""
-        newer = self._registry.begun_since(version, most)
+        """The nodes that began after a version; raises Outdated if there are more than `most`. Tags
+        have no related nodes, so these don't count."""
+        hidden = () if self._relating is None else self._relating.bases
+        newer = self._registry.begun_since(version, most, hidden)
         if newer is None:
             raise Outdated(
                 f"found a tag of version {version}, which is too old: more than {most} nodes began "

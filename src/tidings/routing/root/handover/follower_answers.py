@@ -14,6 +14,7 @@ from tidings.routing.forwarding.neighbours import Charges, Context, Name
 from tidings.routing.protocol import messages as m
 from tidings.routing.root.interests import Interests
 from tidings.routing.root.nodes import Registry
+from tidings.routing.root.relating import Relating
 from tidings.routing.root.write_queue import WriteQueue
 
 MOST_FOLLOWERS = 10_000  # others are not counted
@@ -56,6 +57,7 @@ class Following:
         registry: Registry,
         queue: WriteQueue,
         definition: Definition,
+        relating: Relating | None = None,
     ) -> None:
         self._context = context
         self._charges = charges
@@ -63,8 +65,9 @@ class Following:
         self._registry = registry
         self._queue = queue
         self._definition = definition
+        self._relating = relating
         self._preprocessors: dict[str, Registered] = {}  # by address
-        self.followers: dict[str, Heard] = {}  # by name; those that were heard of recently
+        self.followers: dict[str, Heard] = {}  # by name; only those heard of recently
 
     def register(self, message: m.Register) -> None:
         """Remember the address of a preprocessor until it stops registering. If
@@ -136,7 +139,8 @@ class Following:
         else:
             if message.follower:
                 self._note_follower(message)
-            answer = self._registry.page(message, self._interests.text, epoch)
+            hidden = () if self._relating is None else self._relating.bases
+            answer = self._registry.page(message, self._interests.text, epoch, hidden)
             self._charges.charge(sender, 1 + len(answer.changes))
         if not self._queue.failed:  # without an answer, the neighbour asks again
             self._queue.hold((sender, answer))

@@ -1,9 +1,9 @@
 """Replaces the nodes of tags that were made elsewhere with the lowest current nodes.
 
-    removed      replaced by nodes with an equal filter, or else by the lowest that covered it
-    set aside    replaced by the nodes that cover it
-    equal        to another node: both get a mark, because a tag may name only one of them
-    newer        than the tag: never added. So a pipeline matches an interest from the first batch
+    removed      replaced by nodes with an equal filter; if there are none, by the lowest that
+    covered it set aside    replaced by the nodes that cover it equal        to another node: both
+    get a mark, because a tag may name only one of them newer        than the tag: never added. So a
+    pipeline matches an interest from the first batch
                  on that begins after the interest was acknowledged
 
 Nearly all notifications need no replacement (see node_table.py). All other notifications are
@@ -13,7 +13,7 @@ above, changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,6 +43,7 @@ class Tags(NamedTuple):
     nodes: Numbers
     codes: Numbers
     matched: MatchColumns
+    fronts: list[bytes]  # the bytes before their bodies, in a channel with relations
 
 
 class Resolving:
@@ -70,10 +71,14 @@ class Resolving:
         self.table = caches.add(NodeTable(self._look))
         self._known: HeaderCache[tuple[int, Label], Label] = caches.add(HeaderCache(MOST_KNOWN))
 
-    def renew(self, starts: Numbers, nodes: Numbers, version: int) -> Tags:
-        """The lowest current nodes of notifications, and all nodes that match. Raise Outdated if
-        one of the given nodes is unknown."""
+    def renew(
+        self, starts: Numbers, nodes: Numbers, version: int, contents: Sequence[bytes] = ()
+    ) -> Tags:
+        """The lowest current nodes of notifications, and all nodes that match. In a channel with
+        relations, `contents` are their attributes. Raise Outdated if one of the given nodes is
+        unknown."""
         starts, nodes = self.lowest(starts, nodes, version)
+        starts, nodes, fronts = self._tagger.relate_many(contents, starts, nodes, version)
         codes = self.table.codes_of(nodes)
         matched = self.table.list_matched(starts, codes)
         wide = np.diff(matched.starts) > self._limits.matches
@@ -81,7 +86,7 @@ class Resolving:
             starts, nodes = self._resolve_odd(starts, nodes, wide, version)
             codes = self.table.codes_of(nodes)
             matched = self.table.list_matched(starts, codes)
-        return Tags(starts, nodes, codes, matched)
+        return Tags(starts, nodes, codes, matched, fronts)
 
     def lowest(self, starts: Numbers, nodes: Numbers, version: int) -> tuple[Numbers, Numbers]:
         """The lowest current nodes of notifications. Raise Outdated if one of the given nodes is

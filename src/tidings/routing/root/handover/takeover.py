@@ -18,14 +18,16 @@ import msgspec
 from tidings.model import TidingsError
 from tidings.routing.forwarding.neighbours import Context, Name
 from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.contents.bodies import content_of
 from tidings.routing.root.counts import Counts
 from tidings.routing.root.handover.part_columns import Columns, Piece
 from tidings.routing.root.handover.resolving import Resolving
 from tidings.routing.root.handover.source_progress import Sources
 from tidings.routing.root.history import History
 from tidings.routing.root.problems import Problems
-from tidings.routing.root.publishing import Outdated
+from tidings.routing.root.publishing import Outdated, Tagger
 from tidings.routing.root.records import Block, PayloadColumns, Progress
+from tidings.routing.root.relating import enclose
 from tidings.routing.root.write_queue import WriteQueue
 
 
@@ -41,6 +43,7 @@ class TakeOver:
         counts: Counts,
         queue: WriteQueue,
         problems: Problems,
+        tagger: Tagger,
     ) -> None:
         self._context = context
         self._history = history
@@ -49,6 +52,7 @@ class TakeOver:
         self._counts = counts
         self._queue = queue
         self._problems = problems
+        self._tagger = tagger
 
     def split(self, message: m.HandOver) -> Sequence[Piece | m.HandOver]:
         """Split a part into pieces, which are accepted one after another. An invalid part is
@@ -140,13 +144,17 @@ class TakeOver:
         columns, message = piece.of, piece.message
         starts = columns.node_starts[piece.first : piece.end + 1]
         nodes = columns.nodes[starts[0] : starts[-1]]
-        tags = self._resolving.renew(starts - starts[0], nodes, message.version)
-        marks = self._resolving.table.number(
-            tags.starts, tags.nodes, tags.codes, self._counts.given_counts
-        )
         payloads = PayloadColumns(
             columns.payload_starts[piece.first : piece.end + 1], columns.payloads
         )
+        contents: list[bytes] = []
+        if self._tagger.relating is not None:
+            contents = [*map(content_of, payloads.each())]
+        tags = self._resolving.renew(starts - starts[0], nodes, message.version, contents)
+        marks = self._resolving.table.number(
+            tags.starts, tags.nodes, tags.codes, self._counts.given_counts
+        )
+        payloads = enclose(tags.fronts, payloads)
         serial = self._counts.given + 1
         return Block(message.source, progress, serial, marks, tags.matched, payloads)
 

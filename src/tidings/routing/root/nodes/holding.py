@@ -38,10 +38,13 @@ class Holding(NodePart):
         self._set_aside = set_aside
         self._cursors = cursors
 
-    def place(self, interests: Sequence[bytes | None]) -> tuple[int, list[Held]]:
+    def place(
+        self, interests: Sequence[bytes | None], may_go_on: Callable[[], bool] = lambda: True
+    ) -> tuple[int, list[Held]]:
         """Place interests, one change each; None is a subscription that ends. Return the version of
-        the first change, and the nodes. The caller writes them to the journal at once. Raises
-        TidingsError if an interest is refused; then nothing has changed."""
+        the first change, and the nodes: fewer than there are interests, but at least one, if
+        `may_go_on` returns False after one of them. The caller writes them to the journal at once.
+        Raises TidingsError if an interest is refused; then nothing has changed."""
         first, made, found = 0, list[int](), list[Held]()
         try:
             for interest in interests:
@@ -51,6 +54,8 @@ class Holding(NodePart):
                     version, held = self._place(interest, made)
                 first = first or version
                 found.append(held)
+                if not may_go_on():
+                    break
         except BaseException:
             for node in reversed(made):
                 with contextlib.suppress(Exception):

@@ -101,11 +101,18 @@ class NodeLifecycle(NodePart):
     def want(self, node: int) -> None:
         self.unwanted.pop(node, None)
         self.settle(node)
+        if self._relating is not None and node in self._relating.bases:
+            self.settle(self._relating.bases[node])  # nobody may ever subscribe to it alone
 
     def stop_wanting(self, node: int) -> None:
         """Note that nobody wants a node any more, or that nobody wants a new node yet."""
         self.unwanted.pop(node, None)
         self.unwanted[node] = self._context.now
+
+    def is_left(self, node: int) -> bool:
+        """Whether nobody wants a node that is not new, nor a related node that lies above it."""
+        above = () if self._relating is None else self._relating.dependents(node)
+        return not (above or node in self._subscriptions.wants or node in self.makers)
 
     def find_unwanted(self, is_held: Callable[[int], bool]) -> None:
         """After a start, note the nodes of earlier lives. After the time for which an unwanted node
@@ -120,9 +127,9 @@ class NodeLifecycle(NodePart):
         """Retire nodes that were unwanted for so long that no subscription can still arrive."""
         late = self._context.now - 2 * self._context.times.expire
         old = {node for node, _ in takewhile(lambda one: one[1] < late, self.unwanted.items())}
-        for node in [*filter(self._is_held, old)]:  # somebody asked for it, and did not subscribe
+        for node in [*filter(self._is_needed, old)]:  # asked for, but not subscribed to
             old.remove(node)
-            del self.unwanted[node]  # the node is unwanted again when the name is dropped
+            del self.unwanted[node]  # unwanted again when the name or the related node is dropped
         earlier: list[int] = []
         if self._earlier and self._earlier_since < late:
             earlier = self._take_earlier()
@@ -149,8 +156,16 @@ class NodeLifecycle(NodePart):
         return [
             one
             for one in some
-            if one not in wants and one not in unwanted and one in graph and not self._is_held(one)
+            if one not in wants
+            and one not in unwanted
+            and one in graph
+            and not self._is_needed(one)
         ]
+
+    def _is_needed(self, node: int) -> bool:
+        """Does a named subscription need a node, or a related node that lies above it?"""
+        above = () if self._relating is None else self._relating.dependents(node)
+        return bool(above) or self._is_held(node)
 
     def forget_retired(self, done: int) -> None:
         """Forget retired nodes whose numbers nobody can ask for any more: nobody needs anything up
@@ -166,6 +181,7 @@ class NodeLifecycle(NodePart):
         self.settle(node)
         parents, children = self._graph.parents(node), self._graph.children(node)
         equal = tuple(self._interests.equal(node))
+        exact = 0 if self._relating is None else self._relating.bases.get(node, 0)
         version = self._interests.remove(node)
         count, latest = self._counts.counts.get(node, 0), self._counts.latest.get(node, 0)
         gone = Gone(version, equal, parents, children if parents else (), count, latest)
@@ -178,6 +194,8 @@ class NodeLifecycle(NodePart):
         self._queue.drop_node(node, gone)
         self._registry.drop(node, gone)
         self._counts.remove(node)
+        if exact in self._graph and exact not in self._subscriptions.wants:
+            self.stop_wanting(exact)  # only the related node needed it
 
     def recall_retired(self, gone: Mapping[int, Gone], after: int) -> None:
         """After a start, restore the removed nodes whose counts changed after a serial, so that

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from heapq import merge
 
 from tidings.routing.protocol import messages as m
@@ -23,6 +23,7 @@ from tidings.routing.root.history import Gone, History
 
 PAGE = 2_000  # changes
 PAGE_BYTES = 1 << 20  # bytes of filters in a page
+MOST_HIDDEN = 1_000  # newer nodes that are looked through for those that are not hidden
 
 
 class Registry:
@@ -56,18 +57,33 @@ class Registry:
         if forgotten > 1000 + len(self.history.gone):
             del self._ends[:forgotten], self._ended[:forgotten]
 
-    def begun_since(self, version: int, most: int) -> Sequence[int] | None:
-        """The current nodes that began after a version; None if there are more than `most`."""
+    def begun_since(
+        self, version: int, most: int, hidden: Collection[int] = ()
+    ) -> Sequence[int] | None:
+        """The current nodes that began after a version, without hidden ones; None if there are more
+        than `most`, or too many hidden ones to look through."""
         first = bisect_right(self._living, version)
-        return self._living[first:] if len(self._living) - first <= most else None
+        if len(self._living) - first > most + (MOST_HIDDEN if hidden else 0):
+            return None
+        newer: Sequence[int] = self._living[first:]
+        if hidden:
+            newer = [node for node in newer if node not in hidden]
+        return newer if len(newer) <= most else None
 
     def count_since(self, version: int) -> int:
         """How many current nodes began after a version, plus how many nodes ended after it."""
         ended = len(self._ends) - bisect_right(self._ends, version)
         return len(self._living) - bisect_right(self._living, version) + ended
 
-    def page(self, question: m.Follow, text: Callable[[int], str], epoch: int) -> m.Changed:
-        """A page of the answer to a Follow message. `text` returns the filter of a node."""
+    def page(
+        self,
+        question: m.Follow,
+        text: Callable[[int], str],
+        epoch: int,
+        hidden: Container[int] = (),
+    ) -> m.Changed:
+        """A page of the answer to a Follow message. `text` returns the filter of a node. Followers
+        don't get the `hidden` nodes."""
         history = self.history
         whole = question.life != history.life or not history.changed_since(question.since)
         upto = min(question.upto, history.version) if question.after else history.version
@@ -83,6 +99,8 @@ class Registry:
         found: list[m.NodeChange] = []
         size, more = 0, False
         for version, node in merge(begun, ended):
+            if not node and version in hidden:
+                continue
             more = len(found) == PAGE or size > PAGE_BYTES
             if more:
                 break

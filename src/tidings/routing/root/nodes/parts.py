@@ -12,6 +12,7 @@ from tidings.routing.root.interests import Interests
 from tidings.routing.root.nodes.node_registry import Registry
 from tidings.routing.root.ownership import Claims
 from tidings.routing.root.problems import Problems
+from tidings.routing.root.relating import Relating
 from tidings.routing.root.write_queue import WriteQueue
 
 
@@ -30,6 +31,7 @@ class Parts(NamedTuple):
     registry: Registry
     subscriptions: Subscriptions
     problems: Problems
+    relating: Relating | None = None
 
 
 class NodePart:
@@ -48,3 +50,4 @@ class NodePart:
         self._registry = parts.registry
         self._subscriptions = parts.subscriptions
         self._problems = parts.problems
+        self._relating = parts.relating

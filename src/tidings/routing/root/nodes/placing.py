@@ -11,6 +11,7 @@ from tidings.model import TidingsError
 from tidings.routing.forwarding.neighbours import Name
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import work_of
+from tidings.routing.protocol.stored_interest import relate_dialect, split_related
 from tidings.routing.root.interests import Placed
 from tidings.routing.root.nodes.admission import Admission
 from tidings.routing.root.nodes.lifecycle import NodeLifecycle
@@ -97,8 +98,10 @@ class Placing(NodePart):
             message.within and not self._territory.has(node, message.within)
         ):
             return None
-        interest = self._interests.text(node).encode()
-        return msgspec.structs.replace(message, interest=interest, dialect="sql")
+        interest, dialect = self._interests.text(node).encode(), "sql"
+        if self._relating is not None and node in self._relating.bases:
+            dialect = relate_dialect(dialect, self._relating.least(node))
+        return msgspec.structs.replace(message, interest=interest, dialect=dialect)
 
     def _place(self, sender: Name, message: m.Ask) -> tuple[str, Placed | None]:
         """Place a filter and record its owner; return the reason for a refusal, or the place."""
@@ -108,6 +111,11 @@ class Placing(NodePart):
             if message.node:  # its filter was compared with the text, and needs no note
                 placed = Placed(message.node, (), ())
             else:
+                related = split_related(message.stored)
+                if related is not None:
+                    refusal = self._place_exact(sender, message, related.dialect)
+                    if refusal:
+                        return refusal, None
                 placed = self._interests.place(message.stored)
             is_new = placed.node not in self._graph
             if is_new:
@@ -121,6 +129,15 @@ class Placing(NodePart):
         self._claims.measure(node, work_of(message.stored))
         self._claim(node, message.owner, is_new=is_new)
         return "", placed
+
+    def _place_exact(self, sender: Name, message: m.Ask, dialect: str) -> str:
+        """Place the filter of a related interest as a node of its own, the exact node; return the
+        reason for a refusal. The node stays as long as the related node does."""
+        self._interests.look_up(message.stored)  # raises an error if it is refused
+        refusal, placed = self._place(sender, msgspec.structs.replace(message, dialect=dialect))
+        if placed is not None and placed.node not in self._subscriptions.wants:
+            self._nodes.stop_wanting(placed.node)
+        return refusal
 
     # -- filters that a preprocessor has placed ------------------------------------------------
 
@@ -197,7 +214,7 @@ class Placing(NodePart):
             self._set_aside.own(node, (owner,))
         elif is_new:
             self._claims.add(node, owner)
-        elif node not in self._subscriptions.wants and node not in self._nodes.makers:
+        elif self._nodes.is_left(node):
             self._set_aside.own(node, (owner,))  # the previous owners have left
         elif self._claims.add(node, owner):
             self._queue.set_owners(node, self._claims.owners(node))

@@ -92,6 +92,7 @@ class SetAside(NodePart):
     def _apply(self, verdict: ShareVerdict) -> bool:
         """Carry out a verdict; False if it sets nothing aside."""
         self._take_from_owners(verdict)
+        self._add_dependents(verdict)
         for node, (owner, why) in verdict.aside.items():
             self._claims.set_aside(owner, self._interests.identity(node), why)
             self.aside[node] = self._counts.given
@@ -105,6 +106,17 @@ class SetAside(NodePart):
         if verdict.doubts and not self.doubted:
             self._ask(verdict.doubts)
         return bool(verdict.aside)
+
+    def _add_dependents(self, verdict: ShareVerdict) -> None:
+        """When the node of a filter is set aside, its related nodes are set aside too; when it is
+        removed, they are removed first."""
+        if self._relating is not None and verdict.aside:
+            above = {
+                one: why
+                for node, why in verdict.aside.items()
+                for one in self._relating.dependents(node)
+            }
+            verdict.aside = {**above, **verdict.aside}
 
     def _take_from_owners(self, verdict: ShareVerdict) -> None:
         for node, owners in verdict.less.items():

@@ -12,6 +12,6 @@ Only the rendezvous point uses this folder. Start at intake.py.
 
 from tidings.routing.root.publishing.intake import Intake
 from tidings.routing.root.publishing.root_tagger import Outdated, Tagger
-from tidings.routing.root.publishing.stamps import Stamps
+from tidings.routing.root.publishing.stamps import Stamps, UnorderedStamps
 
-__all__ = ["Intake", "Outdated", "Stamps", "Tagger"]
+__all__ = ["Intake", "Outdated", "Stamps", "Tagger", "UnorderedStamps"]

@@ -16,7 +16,6 @@ import msgspec
 from tidings.model import TidingsError, Undecided
 from tidings.routing.forwarding.neighbours import Context, Name, ReturnPaths, Sent
 from tidings.routing.protocol import messages as m
-from tidings.routing.protocol.bodies import body_of
 from tidings.routing.root.counts import Counts
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing.root_tagger import Outdated, Tagger
@@ -98,7 +97,7 @@ class Intake:
         """The stamp that a publisher must send next; None if its `first` can't be true; the
         publisher is then told so."""
         who, first = message.publisher, message.first
-        expected = self._stamps.next_stamp(who, first)
+        expected = self._stamps.expect(who, first, message.stamp)
         if expected is None and who in self._stamps.known:
             lacks = self._stamps.known[who] + 1
             self._context.send(sender, m.Published(self._context.epoch, who, 0, expected=lacks))
@@ -109,10 +108,10 @@ class Intake:
 
     def _record(self, message: m.Publish) -> Record:
         """Build the record of a publication. Its serial and its stamp are not used up yet."""
-        lowest = self._tagger.tag(message)
+        lowest, body = self._tagger.tag_body(message)
         return Record(
             self._counts.given + 1, message.publisher, message.stamp, self._counts.number(lowest),
-            self._tagger.add_ancestors(lowest), body_of(message),
+            self._tagger.add_ancestors(lowest), body,
         )  # fmt: skip
 
     def _skip(self, sender: Name, message: m.Publish, refusal: str, version: int = 0) -> None:

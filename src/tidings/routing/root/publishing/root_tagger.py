@@ -8,13 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+import numpy as np
+
 from tidings.model import TidingsError
 from tidings.routing.forwarding.label_graph import Label
 from tidings.routing.protocol import frames, messages as m
+from tidings.routing.protocol.contents.bodies import body_of
 from tidings.routing.protocol.limits import Limits
 from tidings.routing.root.interests import Interests, TaggedMany, TooMuchWork
 from tidings.routing.root.nodes import SetAside
 from tidings.routing.root.ownership import Claims
+from tidings.routing.root.relating import Numbers, RelatedRows, Relating, Relation
 
 LARGEST = frames.LARGEST - (1 << 16)  # bytes of a payload; the rest of a frame is for headers
 ROUNDS = 4  # rounds of setting filters aside for one notification; the next notification continues
@@ -50,15 +54,62 @@ class Tagger:
         """All nodes that match a notification, given its lowest nodes."""
         self.correcting: Corrects | None = None
         """Corrects the tags of publications; if None, tags are ignored."""
+        self.keeps_order = True
+        """Are the publications of each publisher numbered in the order of their stamps?"""
+        self.relating: Relating | None = None
+        """The relations of the channel, if it has any."""
 
     def tag(self, message: m.Publish) -> Label:
         """The lowest nodes of a publication; raises TidingsError if it is refused. A publication is
         not refused for matching too many filters: the filters that exceed a share are set aside."""
+        self._need_short(message)
+        return self.fit(lambda: self._find(message))
+
+    def _need_short(self, message: m.Publish) -> None:
         if len(message.payload) > LARGEST:
             raise TidingsError(
                 f"found a payload of {len(message.payload):,} bytes, expected at most {LARGEST:,}"
             )
-        return self.fit(lambda: self._find(message))
+
+    def tag_body(self, message: m.Publish) -> tuple[Label, bytes]:
+        """The lowest nodes of a publication, with the related ones, and its body as subscribers get
+        it; raises TidingsError as `tag` does."""
+        if self.relating is None:
+            return self.tag(message), body_of(message, scattered=not self.keeps_order)
+        front = b""
+
+        def find() -> Label:
+            nonlocal front
+            lowest, front = self.relate(message.content, self._find(message))
+            return lowest
+
+        self._need_short(message)
+        return self.fit(find), front + body_of(message, scattered=not self.keeps_order)
+
+    def relate(self, content: bytes, lowest: Label, upto: int | None = None) -> Relation:
+        """The lowest nodes of a notification, with the related ones, and its front."""
+        assert self.relating is not None
+        return self.relating.relate(content, lowest, self.add_ancestors(lowest), upto)
+
+    def relate_many(
+        self, contents: Sequence[bytes], starts: Numbers, nodes: Numbers, upto: int | None = None,
+        *, all_rows: bool = True,
+    ) -> RelatedRows:  # fmt: skip
+        """Like `relate`, for many notifications. Unless it must have all rows, it stops when that
+        takes too long, and returns the first ones."""
+        if self.relating is None:
+            return RelatedRows(starts, nodes, [])
+        bounds, lowest = starts.tolist(), nodes.tolist()
+        rows: list[Relation] = []
+        is_late = self.relating.begin_slice()
+        for at, content in enumerate(contents):
+            if rows and not all_rows and is_late():
+                break
+            rows.append(self.relate(content, tuple(lowest[bounds[at] : bounds[at + 1]]), upto))
+        found = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum([len(one.lowest) for one in rows], out=found[1:])
+        flat = np.fromiter((n for one in rows for n in one.lowest), np.int64, int(found[-1]))
+        return RelatedRows(found, flat, [one.front for one in rows])
 
     def _find(self, message: m.Publish) -> Label:
         tag, content = message.tag, message.content

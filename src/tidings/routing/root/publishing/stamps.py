@@ -25,6 +25,10 @@ class Stamps:
         self._solid: dict[str, int] = {}
         self._skipped: dict[str, int] = {}
 
+    def expect(self, who: str, first: int, stamp: int) -> int | None:
+        """The stamp that a publisher who sends `stamp` should send; see `next_stamp`."""
+        return self.next_stamp(who, first)
+
     def next_stamp(self, who: str, first: int) -> int | None:
         """The next stamp of a publisher that claims that all stamps before `first` are settled;
         None if that can't be true."""
@@ -70,6 +74,9 @@ class Stamps:
         found = self._solid.get(who)
         return None if found is None or found > stamp else found
 
+    def continue_from(self, earlier: Stamps) -> None:
+        """Take over what another state machine of this process knew; all of it is on the disk."""
+
     def hear(self, who: str) -> None:
         """Note that a publisher sent something, so that it is the last to be forgotten."""
         last = self.known.pop(who, None)
@@ -83,3 +90,113 @@ class Stamps:
             for name in names:
                 table.pop(name, None)
         return names
+
+
+MOST_OPEN = 1 << 16  # stamps of one publisher that are remembered one by one
+
+
+class UnorderedStamps(Stamps):
+    """The stamps of a channel that does not keep the order of publishers. Each stamp is accepted
+    once, in any order.
+
+    Remembered are one range of stamps that were all accepted, and others one by one. A publisher
+    says that all stamps before its `first` are settled. The range is moved to where it contains the
+    stamp before `first`, so that late copies are known; other stamps before `first` are forgotten.
+    No stamp counts as accepted because somebody says so: an impostor can only cause repetitions,
+    not losses. After a restart of the process, nothing is remembered: what the publisher still
+    repeats may be stored twice, under two serials, and subscribers drop the second one by its
+    stamp.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self._ranges: dict[str, tuple[int, int]] = {}  # the first stamp, and the one after the last
+        self._done: dict[str, set[int]] = {}  # outside of the range
+        self._first: dict[str, int] = {}  # the highest claim
+        self._refused: dict[str, set[int]] = {}
+
+    def expect(self, who: str, first: int, stamp: int) -> int | None:
+        if not 1 <= first <= MOST_FIRST or stamp < 1:
+            return None
+        self._settle(who, first)
+        is_done = stamp < first or self._has(who, stamp)
+        return stamp + 1 if is_done else stamp
+
+    def _has(self, who: str, stamp: int) -> bool:
+        low, high = self._ranges.get(who, (0, 0))
+        return low <= stamp < high or stamp in self._done.get(who, ())
+
+    def _settle(self, who: str, first: int) -> None:
+        done = self._done.get(who)
+        if done and len(done) > MOST_OPEN:  # no honest publisher has so many in flight
+            first = max(first, sorted(done)[len(done) // 2])
+        if first - self._first.get(who, 1) <= len(done or ()) // 4 or who not in self.known:
+            return  # it does no harm to keep some that are settled; sorting them out takes long
+        self._first[who] = first
+        low, high = self._ranges.get(who, (0, 0))
+        if first < low and high - low <= MOST_OPEN:  # the range lies ahead of what is settled
+            self._done.setdefault(who, set()).update(range(low, high))
+            high = 0
+        if first > high:  # the range no longer reaches the last settled stamp
+            self._grow(who, first, first)
+        for table in (self._done, self._refused):
+            if table.get(who):
+                table[who] = {one for one in table[who] if one >= first}
+
+    def _grow(self, who: str, low: int, high: int) -> None:
+        """Let a range contain its neighbours, too."""
+        done = self._done.get(who, set())
+        while high in done:
+            done.discard(high)
+            high += 1
+        while low - 1 in done:
+            low -= 1
+            done.discard(low)
+        self._ranges[who] = low, high
+
+    def _note(self, who: str, stamp: int) -> None:
+        low, high = self._ranges.get(who) or (stamp, stamp)
+        if stamp == high:
+            self._grow(who, low, high + 1)
+        elif stamp == low - 1:
+            self._grow(who, stamp, high)
+        elif not low <= stamp < high:
+            self._done.setdefault(who, set()).add(stamp)
+
+    def advance(self, who: str, stamp: int, *, refused: bool) -> None:
+        self.known[who] = max(stamp, self.known.get(who, 0))
+        self._note(who, stamp)
+        if refused:
+            self._refused.setdefault(who, set()).add(stamp)
+
+    def advance_many(self, who: str, first: int, last: int) -> None:
+        self.known[who] = max(last, self.known.get(who, 0))
+        for stamp in range(first, last + 1):
+            self._note(who, stamp)
+
+    def skip(self, who: str, stamp: int, first: int) -> None:
+        """Nothing is to be noted: the publisher may send it again."""
+
+    def take_back(self, who: str, stamp: int) -> None:
+        low, high = self._ranges.get(who, (0, 0))
+        if low <= stamp < high:
+            self._ranges[who] = low, stamp
+            self._done.setdefault(who, set()).update(range(stamp + 1, high))
+        self._done.get(who, set()).discard(stamp)
+        self._refused.get(who, set()).discard(stamp)
+
+    def solid_since(self, who: str, stamp: int) -> int | None:
+        """An acknowledgment covers no stamp before this one."""
+        return None if stamp in self._refused.get(who, ()) else stamp
+
+    def forget(self, many: int) -> list[str]:
+        names = super().forget(many)
+        for name in names:
+            for table in (self._ranges, self._done, self._first, self._refused):
+                table.pop(name, None)
+        return names
+
+    def continue_from(self, earlier: Stamps) -> None:
+        if isinstance(earlier, UnorderedStamps):
+            self.known, self._ranges, self._done = earlier.known, earlier._ranges, earlier._done
+            self._first, self._refused = earlier._first, earlier._refused

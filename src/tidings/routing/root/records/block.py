@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
@@ -70,6 +71,10 @@ class MatchColumns(NamedTuple):
 class PayloadColumns(NamedTuple):
     starts: Numbers  # offsets in `data`, which may also contain other bytes
     data: bytes
+
+    def each(self) -> Iterator[bytes]:
+        """The payloads one by one."""
+        return (bytes(self.data[start:end]) for start, end in pairwise(self.starts.tolist()))
 
 
 class Block:

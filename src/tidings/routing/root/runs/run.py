@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.routing.protocol import messages as m
-from tidings.routing.protocol.bodies import MAGIC
+from tidings.routing.protocol.contents.envelopes import MAGIC
 from tidings.routing.protocol.tags import FRONT
 from tidings.routing.root.handover import TagColumns
 from tidings.routing.root.records import PayloadColumns
@@ -121,6 +121,13 @@ class Run(m.Message, frozen=True):
         found = np.empty(int(places[-1]), np.uint8)
         kernels.write_bodies(data, rows, _MAGIC, places, found)
         return PayloadColumns(places, found.tobytes())
+
+    def find_large(self, least: int, most: int) -> list[int]:
+        """The positions of publications that are not done and whose payloads have these sizes."""
+        rest = self.rows.columns[self.rows.done :]
+        sizes = rest[:, 7] - rest[:, 6]
+        found = np.flatnonzero((sizes >= least) & (sizes <= most)) + self.rows.done
+        return [*map(int, found)]
 
     def message(self, at: int) -> m.Publish:
         """The publication at a position, as a message."""

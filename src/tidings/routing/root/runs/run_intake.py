@@ -9,12 +9,13 @@ the graph, so the rest is then tagged again.
 
 Other publishers must not wait for a run of slow publications. So the rest of a run waits for its
 publisher's next turn if `MOST_ALONE` publications were processed one by one, or if the interests
-stopped early.
+or the relations stopped early.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,7 @@ from tidings.routing.root.publishing.intake import Intake
 from tidings.routing.root.publishing.root_tagger import LARGEST, Tagger
 from tidings.routing.root.publishing.stamps import Stamps
 from tidings.routing.root.records import Block
+from tidings.routing.root.relating import enclose
 from tidings.routing.root.runs.run import FEW, Run
 from tidings.routing.root.write_queue import WriteQueue
 
@@ -49,6 +51,7 @@ class Tags(NamedTuple):
     nodes: Numbers
     odd: list[int]  # positions in the run, ascending
     asked: int  # the end of the rows that were to be tagged
+    fronts: Sequence[bytes] = ()  # bytes before their bodies, in a channel with relations
 
     @property
     def end(self) -> int:
@@ -134,25 +137,37 @@ class RunIntake:
         version = self._caches.version
         try:
             found = self._tagger.tag_many(contents)
+            starts, nodes, fronts = self._tagger.relate_many(
+                contents[: len(found.starts) - 1], found.starts, found.nodes, all_rows=False
+            )
         except Exception:  # tagging one by one shows which publication fails
-            self._problems.report("tag many notifications")
-            starts = np.zeros(end - at + 1, np.int64)
-            return Tags(at, version, starts, starts[:0], [*range(at, end)], end)
-        wide = np.flatnonzero(np.diff(found.starts) > self._limits.marks)
+            return self._leave_alone(at, end)
+        wide = np.flatnonzero(np.diff(starts) > self._limits.marks)
         odd = sorted(at + row for row in {*found.refused, *wide.tolist()})
-        return Tags(at, version, found.starts, found.nodes, odd, end)
+        return Tags(at, version, starts, nodes, odd, end, fronts)
 
     def _correct(self, given: TagColumns, contents: list[bytes], at: int) -> Tags | None:
         """The corrected tags of rows that were tagged elsewhere; None if the rows must be tagged
         here. Rows whose tags can't be corrected are `odd`."""
         try:
             found = self._correcting.correct_many(given, contents)
+            starts, nodes, fronts = self._tagger.relate_many(
+                contents, found.starts, found.nodes, all_rows=False
+            )
         except TidingsError:
             return None
-        wide = np.flatnonzero(np.diff(found.starts) > self._limits.marks)
+        except Exception:
+            return self._leave_alone(at, at + len(contents))
+        wide = np.flatnonzero(np.diff(starts) > self._limits.marks)
         odd = sorted(at + row for row in {*found.odd, *wide.tolist()})
         end = at + len(contents)
-        return Tags(at, self._caches.version, found.starts, found.nodes, odd, end)
+        return Tags(at, self._caches.version, starts, nodes, odd, end, fronts)
+
+    def _leave_alone(self, at: int, end: int) -> Tags:
+        """All rows are odd, because together they could not be tagged."""
+        self._problems.report("tag many notifications")
+        starts = np.zeros(end - at + 1, np.int64)
+        return Tags(at, self._caches.version, starts, starts[:0], [*range(at, end)], end)
 
     def _append(self, sender: Name, run: Run, at: int, end: int, tags: Tags) -> bool:
         """Number rows and pass them to the journal. False if nothing was done, because a row
@@ -186,7 +201,10 @@ class RunIntake:
             tags.odd[:] = sorted({*tags.odd, *(at + wide).tolist()})
             return None
         marks = self._table.number(starts, nodes, codes, self._counts.given_counts)
+        bodies = run.write_bodies(at, end)
+        if tags.fronts:
+            bodies = enclose(tags.fronts[at - tags.first : end - tags.first], bodies)
         return Block(
-            run.publisher, None, self._counts.given + 1, marks, matched,
-            run.write_bodies(at, end), int(run.rows.columns[at, 2]),
+            run.publisher, None, self._counts.given + 1, marks, matched, bodies,
+            int(run.rows.columns[at, 2]),
         )  # fmt: skip

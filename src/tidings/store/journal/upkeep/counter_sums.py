@@ -63,7 +63,7 @@ class CounterSums:
             self._keys, self._table = keys, table
 
     def forget(self, node: int) -> None:
-        """Start to count a node anew, because it was added or removed."""
+        """Restart the count of a node, because it was added or removed."""
         self._times.pop(node, None)
         self._last.pop(node, None)
         if self._used:

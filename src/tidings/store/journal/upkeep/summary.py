@@ -45,7 +45,7 @@ class Summary:
                 self._add_block(thing)
             elif isinstance(thing, Record):
                 self._publishers[thing.publisher] = thing.stamp
-                if thing.serial:  # or else it was refused
+                if thing.serial:  # otherwise it was refused
                     self._serial = thing.serial
                     self._tally.add(thing)
             elif isinstance(thing, t.Life | t.Repaired):

@@ -49,15 +49,15 @@ class Upkeep:
             self.begin_summary()
 
     def take_summary(self) -> Summary:
-        """What was written up to now. If no checkpoint is made from it, the next checkpoint reads
-        it from the log."""
+        """A summary of all entries up to now. If no checkpoint is made from it, the next checkpoint
+        reads these entries from the log."""
         taken = self._summary
         self.begin_summary()
         return taken
 
     def state_at(self, summary: Summary, end: Position) -> JournalState:
         """The state at the end of a summary. Other threads may write meanwhile. Raise OSError if
-        data is damaged that must be read."""
+        data that must be read is damaged."""
         log = GroupLog(self._log.folder)
         state = checkpoint.read(log.folder, log.read_mark())
         walk_to(state, log, summary.start)

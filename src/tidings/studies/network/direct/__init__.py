@@ -5,6 +5,6 @@
 Used only by route_bench.py and route_tables.py. Start at two_ways.py.
 """
 
-from tidings.studies.network.direct.two_ways import TwoWays, Way, measure_direct
+from tidings.studies.network.direct.two_ways import DirectWay, TwoWays, measure_direct
 
-__all__ = ["TwoWays", "Way", "measure_direct"]
+__all__ = ["DirectWay", "TwoWays", "measure_direct"]

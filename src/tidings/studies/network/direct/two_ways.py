@@ -37,7 +37,7 @@ WARM = 100  # warm-up publications before each round
 PATIENCE = 30.0  # seconds until a subscription uses the way that it should
 
 
-class Way(msgspec.Struct, frozen=True):
+class DirectWay(msgspec.Struct, frozen=True):
     """One way: medians over the rounds."""
 
     name: str
@@ -54,7 +54,7 @@ class TwoWays(msgspec.Struct, frozen=True):
     routers: int
     others: int
     rate: float
-    ways: list[Way]
+    ways: list[DirectWay]
 
 
 class _Round(msgspec.Struct, frozen=True):
@@ -111,7 +111,7 @@ async def _measure(
                 note(f"direct: {name}, round {number + 1} of {rounds}")
                 rows.append(await _one_round(name, writer, last, processes, seconds))
     ways = [
-        Way(
+        DirectWay(
             name,
             statistics.median(one.p50 for one in rows),
             statistics.median(one.p99 for one in rows),

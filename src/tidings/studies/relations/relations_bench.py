@@ -7,7 +7,8 @@ first messages; then other messages are measured.
 
     match     `Matcher.match` of single events, all nodes
     propose   the fast path: which hops are served at once, and with which ids
-    complete  the exact search after it, without what is decided already
+    first     the fast path of all messages in their order, with and without a plan
+    complete the exact search after it, without the filters that are decided already
 
 Times are processor times, measured in turns; medians over repeats. Results are checked first.
 """
@@ -26,8 +27,9 @@ import numpy as np
 from tidings.filters import parse
 from tidings.matching import Matcher
 from tidings.relations import Limit, Reading, Repository, SemanticStore, StoreSettings
-from tidings.studies.engine.related_bench import RelatedRun, measure_related
-from tidings.studies.host.machine_info import Machine, describe_machine
+from tidings.studies.host.machine_info import MachineInfo, describe_machine
+from tidings.studies.relations.forwarding_bench import ForwardingRow, measure_forwarding
+from tidings.studies.relations.related_bench import RelatedRun, measure_related
 from tidings.studies.workloads.checking import WrongMatches
 from tidings.studies.workloads.draws import draw_bounded_zipf
 
@@ -50,7 +52,7 @@ class LimitRow(msgspec.Struct, frozen=True):
 
 
 class RelationsReport(msgspec.Struct, frozen=True):
-    machine: Machine
+    machine: MachineInfo
     seed: int
     topics: int
     subscriptions: int
@@ -67,7 +69,7 @@ class RelationsReport(msgspec.Struct, frozen=True):
     """Nodes of the store, as a share of the distinct filters."""
     answers: int
     served: float
-    """The share of messages that match, of which all hops were served at once."""
+    """The share of messages that match, of which all hops were served at once as they came."""
     served_some: float
     """The share of messages that match, of which at least one hop was served at once."""
     decided: float
@@ -75,13 +77,15 @@ class RelationsReport(msgspec.Struct, frozen=True):
     planned: float
     """The share of messages whose values had a plan already."""
     first_micros: float
-    """The fast path of all messages as they come, plans being made where there was none."""
+    """The fast path of all messages in their order, including the time to make plans."""
+    first_speedup: float
+    """For all messages in their order: the time of match, divided by that of the fast path."""
     match_micros: float
     propose_micros: float
     speedup: float
     """Of served messages: match, divided by propose."""
     search_micros: float
-    """The exact search alone, without what is decided already."""
+    """The exact search alone, without the filters that are decided already."""
     search_all_micros: float
     """The exact search alone, when nothing is decided."""
     complete_micros: float
@@ -94,6 +98,8 @@ class RelationsReport(msgspec.Struct, frozen=True):
     """Merits in Python, without arrays."""
     limits: list[LimitRow]
     related: RelatedRun
+    forwarding: list[ForwardingRow]
+    """What relations cost a router."""
 
 
 def bench_relations(
@@ -123,7 +129,7 @@ def bench_relations(
     most = max(1, int(len(filters) * STORE_SHARE))
     least = _least(filters, wanted, counts, most)
     settings = StoreSettings(least=least, most=most)
-    repository = Repository(semantic, Reading(tag="topic"), settings=settings)
+    repository = Repository(semantic, Reading(tag="topic"), settings=settings, plan_all=False)
     first = dict(reversed(wanted))  # one hop of each node
     repository.subscribe_many((node, parsed[node], f"hop {hop}") for node, hop in first.items())
     for (node, hop), count in zip(wanted, counts, strict=True):
@@ -145,11 +151,10 @@ def bench_relations(
     note("measuring")
     right = [at for at, some in enumerate(needed) if some]
     planned = sum((event["topic"],) in repository.plans.by_values for event in events)
-    fresh = time.process_time()
-    for event in events:
-        repository.propose(event, learn)
-    fresh = (time.process_time() - fresh) / max(1, len(events)) * 1e6
-    early = [{frame.hop for frame in repository.propose(event, learn).frames} for event in events]
+    spent = time.process_time()
+    proposals = [repository.propose(event, learn) for event in events]
+    fresh = (time.process_time() - spent) / max(1, len(events)) * 1e6
+    early = [{frame.hop for frame in one.frames} for one in proposals]
     full = [at for at in right if needed[at] <= early[at]]
     decided = sum(bool(repository.exact.answered(events[at]).ids()) for at in right)
     partly = sum(bool(needed[at] & early[at]) for at in right)
@@ -157,6 +162,8 @@ def bench_relations(
     limits = _try_limits(repository, events, needed, learn)
     note("related subscriptions")
     found = measure_related(random.Random(seed), related)
+    note("forwarding")
+    forwarding = measure_forwarding(seed, messages, repeats)
     return RelationsReport(
         machine=machine, seed=seed, topics=topics, subscriptions=subscriptions,
         nodes=len(filters), hops=hops, learnt_messages=learn, messages=messages,
@@ -167,7 +174,8 @@ def bench_relations(
         served_some=partly / max(1, len(right)), decided=decided / max(1, len(right)),
         planned=planned / len(events),
         speedup=times["match_micros"] / times["propose_micros"], limits=limits, related=found,
-        first_micros=fresh,
+        forwarding=forwarding,
+        first_micros=fresh, first_speedup=times["match_all_micros"] / fresh,
         **times,
     )  # fmt: skip
 
@@ -238,7 +246,7 @@ def _check(
         found = [(id_, frame.hop) for frame in frames for id_ in frame.ids]
         want = {(node, hop) for node in matcher.match(event) for hop in hops[node]}
         if set(found) != want or len(found) != len(want):
-            raise WrongMatches(f"{event}: the repository finds other filters than the matcher")
+            raise WrongMatches(f"{event}: the repository and the matcher find different filters")
 
 
 def _measure(
@@ -284,6 +292,7 @@ def _try_limits(
     """Early sends at several limits, against the hops that need each message."""
     rows = []
     wanted = sum(map(len, needed))
+    repository.plan_all = True
     for limit in LIMITS:
         repository.set_limit(Limit(limit))
         sent = right = 0
@@ -293,4 +302,5 @@ def _try_limits(
             right += len(early & hops)
         rows.append(LimitRow(limit, right / max(1, sent), right / max(1, wanted)))
     repository.set_limit(Limit())
+    repository.plan_all = False
     return rows

@@ -78,8 +78,8 @@ def _is_related(
     semantic: SemanticStore, weights: Weights, filter_: Filter, event: Event,
     terms: Sequence[Term],
 ) -> bool:  # fmt: skip
-    """By the formula alone, without an index. The filters here are conjunctions of equalities on
-    contexts, and of a test of the delay."""
+    """Computes the formula for one filter and one event, without an index. The filters here are
+    conjunctions of equalities on contexts, and of a test of the delay."""
     if filter_.matches(event):
         return False
     best = []

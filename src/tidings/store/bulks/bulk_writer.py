@@ -33,10 +33,6 @@ def write_bulk(
     renumbered.save(
         home / name,
         {
-            "identities.arrow": {
-                "number": pa.array(renumbered.numbers),
-                "key": pa.array(keys, pa.binary(16)),
-            },
             SORTED: {
                 "high": pa.array(pairs[order, 0]),
                 "low": pa.array(pairs[order, 1]),

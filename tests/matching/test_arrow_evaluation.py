@@ -29,8 +29,8 @@ from tidings.filters.language.expression import Attribute, Call, Expression, Lit
 from tidings.filters.values.sets import key
 from tidings.matching import Matcher
 from tidings.matching.rank_space import columns
+from tidings.matching.rank_space.arrow_evaluation import Columnar
 from tidings.matching.rank_space.arrow_functions import NotColumnar
-from tidings.matching.rank_space.columnar import Columnar
 from tidings.matching.segments import residuals
 from tidings.matching.segments.residuals import Residuals
 

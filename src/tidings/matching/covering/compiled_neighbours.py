@@ -147,9 +147,9 @@ class Neighbours:
         for box, rest in source.rest.items():
             wide[source.slots[box]] = rest.form is not None
         slots = bounds(np.bincount(source.slots, minlength=count))
-        return CompiledBoxes(slots, self._compiled(source, number), wide)
+        return CompiledBoxes(slots, self._collect_tests(source, number), wide)
 
-    def _compiled(self, source: DisassembledSegment, number: Array) -> Boxed:
+    def _collect_tests(self, source: DisassembledSegment, number: Array) -> Boxed:
         """The tests of a segment. A box has one test per column, or several tests without spans."""
         tests = source.tests
         others = [(box, column - 1) for box, column, *_ in source.elements]

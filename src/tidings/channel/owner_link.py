@@ -130,7 +130,7 @@ class ChannelLink:
         while True:
             before = moved
             try:
-                connection = self._connected(moved + self._timeout)
+                connection = self._connect(moved + self._timeout)
                 work.begin(connection, moved + self._timeout)
                 while not work.is_done:
                     moved = self._step(connection, work, moved)
@@ -165,7 +165,7 @@ class ChannelLink:
                 moved = time.monotonic()
         return moved
 
-    def _connected(self, limit: float) -> Connection:
+    def _connect(self, limit: float) -> Connection:
         if self._connection is None:
             until = min(limit, time.monotonic() + GREETING)
             self._connection = Connection(self._place, self._hello, until)

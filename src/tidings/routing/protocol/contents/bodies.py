@@ -5,10 +5,12 @@
 
 Journals, caches and routers treat a body as bytes, so they need not know about metadata. A payload
 that itself begins with MAGIC is always put after an `About`, so no body is ambiguous. No text in
-UTF-8 begins with MAGIC.
+UTF-8 begins with MAGIC. In a channel with relations, more bytes may precede the body; see
+envelopes.py.
 
 A payload that does not fit into a frame is published in pieces. Each piece is a notification with
-the same attributes, and its `About` says which piece it is.
+the same attributes, and its `About` says which piece it is. If the channel does not keep the order
+of publishers, the rendezvous point says so in the `About` of each piece.
 
 A row of a pipeline is sent as a JSON object, which is both the payload and the attributes. Its
 `About` has the `types` of fields whose values JSON has no types for. Row bodies are made many at a
@@ -23,8 +25,8 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.contents.envelopes import MAGIC, open_body
 
-MAGIC = b"\xf5tidings"
 _SIZE = struct.Struct("<I")
 _FRONT = len(MAGIC) + _SIZE.size
 
@@ -51,6 +53,8 @@ class About(msgspec.Struct, frozen=True, array_like=True):
     types: dict[str, Any] | None = None
     """Set if the payload contains the attributes: see notifications/content_formats/row_content.py.
     """
+    scattered: bool = False
+    """The pieces may come in any order, with others of their publisher between them."""
 
 
 NOTHING = About()
@@ -62,26 +66,35 @@ def wrap(about: About, payload: bytes) -> bytes:
     """The body of a notification."""
     if about == NOTHING and payload[: len(MAGIC)] != MAGIC:
         return payload
-    told = _encode(about)
+    # few bodies say it, and run_kernels.py writes the others without it
+    told = _encode(about if about.scattered else msgspec.structs.astuple(about)[:-1])
     return b"".join((MAGIC, _SIZE.pack(len(told)), told, payload))
 
 
-def body_of(message: m.Publish) -> bytes:
-    """The body of a publication."""
+def body_of(message: m.Publish, *, scattered: bool = False) -> bytes:
+    """The body of a publication. Its piece, if it has one, can be `scattered`."""
     if not message.about and message.payload[: len(MAGIC)] != MAGIC:
         return message.payload
     return wrap(
         About(
             message.content if message.shares else None, message.subject, message.time,
             message.piece and Piece(*message.piece),
+            scattered=scattered and message.piece is not None,
         ),
         message.payload,
     )  # fmt: skip
 
 
+def content_of(body: bytes) -> bytes:
+    """The attributes of a notification, given its body; empty if subscribers don't get them."""
+    about, payload = unwrap(body)
+    return payload if about.types is not None else about.content or b""
+
+
 def unwrap(body: bytes) -> tuple[About, bytes]:
     """The metadata and the payload of a body. If the metadata can't be decoded, the whole body is
     the payload."""
+    body = open_body(body)[1]
     if body[: len(MAGIC)] != MAGIC or len(body) < _FRONT:
         return NOTHING, body
     (size,) = _SIZE.unpack_from(body, len(MAGIC))

@@ -1,0 +1,13 @@
+"""Early bodies of a running node, in channels with relations.
+
+    early_sending.py    sends and passes on early bodies; learns when there is time
+    early_counts.py     how many bytes were sent early, and used
+    served_settings.py  the settings of a router that has no table `relations`
+
+Used by the nodes of `broker`. Start at early_sending.py.
+"""
+
+from tidings.broker.early.early_sending import PAUSE, SLICE, EarlySending
+from tidings.broker.early.served_settings import load_examples, serving_of
+
+__all__ = ["PAUSE", "SLICE", "EarlySending", "load_examples", "serving_of"]

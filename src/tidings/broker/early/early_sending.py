@@ -1,0 +1,250 @@
+"""Sends bodies early in channels with relations, and learns from forwarded notifications.
+
+    publication at the root, early body at a router ──> learning: whom does its context serve?
+                                                             └──> links: Early, if there is room
+    frames that were forwarded ──> noted ──(when there is nothing else to do)──> learnt
+
+Without relations, a node does none of this. A rendezvous point knows from its file whether its
+channel has relations; a router now and then checks whether a frame of a channel has a context.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from heapq import nlargest
+from typing import TYPE_CHECKING, Protocol
+
+from tidings.broker.early.early_counts import EarlyCounts
+from tidings.network import Forwarder, Link
+from tidings.routing.channels import Channel, Channels
+from tidings.routing.early import (
+    LARGEST_BODY,
+    LEAST_BODY,
+    Early,
+    SharedBodies,
+    SharedBody,
+    encode_early,
+)
+from tidings.routing.forwarding import Name
+from tidings.routing.protocol import body_of, frames, messages as m
+from tidings.routing.root import Run
+
+if TYPE_CHECKING:
+    from tidings.routing.learning import Learning, Serving
+
+LOOK_AGAIN = 64  # buffers of a channel, after which a router looks for a context again
+HOPS = 32  # routers that may pass an early body on
+PAUSE = 0.02  # seconds between two slices of work
+LOAD_AGAIN = 60.0  # seconds after which relations that could not be loaded are tried again
+SLICE = 0.0005  # seconds of work
+WINDOW, SHARE = 0.1, 0.2  # seconds, and the share of this time that may go into early bodies
+
+_log = logging.getLogger(__name__)
+
+
+class Sending(Protocol):
+    """The part of a node's interface that this module needs."""
+
+    channels: Channels
+    links: dict[Name, Link]
+
+    @property
+    def now(self) -> float: ...
+    def is_busy(self) -> bool:
+        """Are messages waiting to be processed?"""
+
+
+class EarlySending:
+    """The early bodies of one node, and what it learns."""
+
+    def __init__(self, node: Sending, load: Callable[[], Serving]) -> None:
+        """`load` loads the settings and files of relations, in a thread."""
+        self._node = node
+        self._load = load
+        self._serving: Serving | None = None
+        self._loading: asyncio.Task[None] | None = None
+        self._failed = -LOAD_AGAIN  # when loading failed
+        self._said = ""  # the last warning about a body
+        self._waiting: set[Channel] = set()  # they learn once relations are loaded
+        self._learning: dict[Channel, Learning] = {}
+        self._working = False
+        self._counts = EarlyCounts()
+        self._bodies = SharedBodies()
+        self._window, self._spent = 0.0, 0.0
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def note_forwarded(self, channel: Channel, buffer: bytes, start: int) -> None:
+        """Frames of a channel were forwarded; the first of them begins at `start`. Begin to learn
+        if it has a context, and learn from the frames that the forwarder has noted."""
+        forwarder: Forwarder = channel.extra
+        if forwarder.learning is not None:
+            if forwarder.learning.pending:
+                self._work_soon(channel, forwarder.learning)
+        elif forwarder.buffers % LOOK_AGAIN == 1 and frames.context_at(buffer, start):
+            self.begin(channel)
+
+    def begin(self, channel: Channel) -> None:
+        """Learn from the frames of a channel from now on, or as soon as the relations are
+        loaded."""
+        if self._serving is not None:
+            self._begin_now(channel, self._serving)
+        elif time.monotonic() - self._failed >= LOAD_AGAIN:
+            self._waiting.add(channel)
+            if self._loading is None or self._loading.done():
+                self._loading = asyncio.get_running_loop().create_task(self._load_soon())
+
+    async def _load_soon(self) -> None:
+        try:
+            self._serving = await asyncio.get_running_loop().run_in_executor(None, self._load)
+        except Exception:  # notifications arrive without early bodies
+            _log.exception("can't load the relations; nothing is sent early")
+            self._waiting.clear()
+            self._failed = time.monotonic()
+            return
+        while self._waiting:
+            self._begin_now(self._waiting.pop(), self._serving)
+
+    def _begin_now(self, channel: Channel, serving: Serving) -> None:
+        from tidings.routing.learning import Learning
+
+        if channel.asleep is None and isinstance(channel.extra, Forwarder):
+            channel.extra.learning = Learning(channel.machine, serving, self._node.now)
+
+    def _work_soon(self, channel: Channel, learning: Learning) -> None:
+        self._learning[channel] = learning
+        if not self._working:
+            self._working = True
+            asyncio.get_running_loop().call_later(PAUSE, self._work)
+
+    def _work(self) -> None:
+        self._working = False
+        until = time.monotonic() + SLICE
+        try:
+            for channel, learning in [*self._learning.items()]:
+                if channel.asleep is not None or channel.extra.learning is not learning:
+                    del self._learning[channel]
+                    continue
+                while not self._node.is_busy() and time.monotonic() < until:
+                    if not learning.work(self._node.now):
+                        del self._learning[channel]
+                        break
+        except Exception:  # only the noted frames are lost
+            _log.exception("can't learn from forwarded notifications")
+            self._learning.clear()
+        if self._learning and not self._working:
+            self._working = True
+            asyncio.get_running_loop().call_later(PAUSE, self._work)
+
+    def stop(self) -> None:
+        if self._loading is not None:
+            self._loading.cancel()
+
+    # -- early bodies --------------------------------------------------------------------------
+
+    def publish(
+        self, channel: Channel, message: m.Publish | Run, context_of: Callable[[bytes], bytes]
+    ) -> None:
+        """Send a publication early to the neighbours that its context serves."""
+        learning: Learning | None = channel.extra.learning
+        if learning is None or not len(learning.store):
+            return
+        for one in _large_ones(message):
+            body = body_of(one)
+            publisher = one.publisher.encode()
+            if len(body) > LARGEST_BODY or not learning.is_new(publisher, one.stamp):
+                continue
+            context = context_of(one.content)
+            if context:
+                self._send(channel, learning, Early(HOPS, 0.0, context, publisher, one.stamp, body))
+
+    def pass_on(self, channel: Channel, early: Early) -> None:
+        """Pass an early body on to the neighbours that its context serves. Never raises: the link
+        keeps the body whatever its context is, and the notification comes later."""
+        try:
+            self._pass_on(channel, early)
+        except Exception as problem:
+            if str(problem) != self._said:  # it may be the same with each body
+                self._said = str(problem)
+                _log.exception("can't pass on an early body")
+
+    def _pass_on(self, channel: Channel, early: Early) -> None:
+        forwarder = channel.extra
+        if not isinstance(forwarder, Forwarder) or channel.asleep is not None:
+            return
+        learning: Learning | None = forwarder.learning
+        if learning is None:
+            self.begin(channel)
+        elif early.hops and learning.is_new(*early.key):
+            self._send(channel, learning, early._replace(hops=early.hops - 1))
+
+    def _send(self, channel: Channel, learning: Learning, early: Early) -> None:
+        """Send a body to the neighbours that its context serves, unless early bodies have taken too
+        much time lately: notifications come first."""
+        begun = time.monotonic()
+        if begun - self._window > WINDOW:
+            self._window, self._spent = begun, 0.0
+        if self._spent > WINDOW * SHARE:
+            return
+        served = learning.served(early.context)
+        if served:
+            early = early._replace(merit=max(served.values()))
+            frame, body = encode_early(early), self._bodies.share(early.body)
+            for name in served:
+                self._send_to(channel, name, early, frame, body)
+        self._spent += time.monotonic() - begun
+
+    def _send_to(
+        self, channel: Channel, name: Name, early: Early, frame: bytes, body: SharedBody
+    ) -> None:
+        """Send a body to a neighbour, unless its rights are limited by a filter: an early body may
+        be one that does not match."""
+        if channel.machine.context.within_of(name):
+            return
+        link, number = self._node.links.get(name), channel.below.get(name)
+        if link is not None and number is not None:
+            flow = self._node.channels.links.flow_of(name)
+            if flow.passes(number) and flow.room(number) > len(frame):
+                link.send_early(early, number, frame, body)
+
+    # -- counts --------------------------------------------------------------------------------
+
+    def end_link(self, link: Link) -> None:
+        """Keep the counts of a link that has ended."""
+        self._counts.end_link(link)
+
+    def count(self) -> tuple[int, int]:
+        """How many bytes were sent early, and to how many of them a notification referred."""
+        return self._counts.count(self._node.links.values())
+
+    def inspect(self, channel: Channel) -> m.Inspected:
+        """What the node has learnt in a channel, most used first."""
+        from tidings.relations import encode_terms
+
+        sent, used = self.count()
+        learning: Learning | None = getattr(channel.extra, "learning", None)
+        if learning is None:
+            return m.Inspected(0, early=sent, early_used=used)
+        learning.catch_up()
+        most = nlargest(m.MOST_LEARNT, learning.store, key=lambda node: (node.uses, node.number))
+        nodes = tuple(
+            m.LearntNode(
+                encode_terms(node.terms), str(learning.hop_name(node.hop))[: m.MOST_NAME],
+                len(node.ids), node.uses,
+            )
+            for node in most
+        )  # fmt: skip
+        return m.Inspected(
+            0, "", "", len(learning.store), learning.pending, learning.left_out, sent, used, nodes
+        )
+
+
+def _large_ones(message: m.Publish | Run) -> list[m.Publish]:
+    """The publications whose bodies are worth an early frame."""
+    if isinstance(message, Run):
+        return [message.message(at) for at in message.find_large(LEAST_BODY, LARGEST_BODY)]
+    is_large = LEAST_BODY <= len(message.payload) <= LARGEST_BODY
+    return [message] if is_large and not message.fast else []

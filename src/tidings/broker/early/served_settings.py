@@ -1,0 +1,25 @@
+"""The settings by which a node serves neighbours early."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tidings.relations import RelationSettings
+    from tidings.routing.learning import Serving
+
+
+def serving_of(settings: RelationSettings) -> Serving:
+    """The settings of a file with a table `relations`."""
+    from tidings.routing.learning import Serving
+
+    return Serving(settings.semantic, settings.weights, settings.limit, settings.store)
+
+
+def load_examples() -> Serving:
+    """The settings of a router without such a table. Contexts have the values that the rendezvous
+    point found, so a router needs no names or words. It uses the trees of the example files."""
+    from tidings.relations import load_relations
+    from tidings.routing.learning import Serving
+
+    return Serving(load_relations(language=None))

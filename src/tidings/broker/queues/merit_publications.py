@@ -1,0 +1,176 @@
+"""Publications of a channel whose order is merit: under overload, what is worth most goes first.
+
+    publication ──> nothing waits, and the slice is not over ──> machine
+        └──> merit queue, in memory and on the disk ──> a slice of time ──> machine
+    index work: some after each slice, and more when nothing waits
+
+The order of a publisher is not kept. A publication is acknowledged when it is in the journal, as in
+every channel, so nothing that waits is lost: if this process ends, publishers send it again. Parts
+of pipelines wait in turns, beside the queue. What waits in the queue takes no credit from its link:
+otherwise publications would wait at routers and agents, where nobody knows their merit.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from tidings.broker.links import Lane
+from tidings.broker.queues.merit_queue import MeritQueue, Unreadable
+from tidings.broker.queues.publications import OVERHEAD, Publications, Waiting
+from tidings.broker.queues.spill import Spill
+from tidings.routing.protocol import messages as m
+from tidings.routing.root import Run
+
+MOST_MEMORY = 16 << 20  # bytes of publications that wait in memory; more wait on the disk
+# If more waits, links are not read from.
+MOST_WAITING = 1 << 30  # bytes that wait in all
+MOST_COUNT = 1_000_000  # publications; each takes about 600 bytes of memory while it is on the disk
+# Seconds. A publication is on its way after some turns of the event loop: it is read, processed,
+# written and released. What waits fills every turn, so turns are short.
+SLICE = 0.0005
+BUSY_WORK, IDLE_WORK = 1, 64  # messages that are learnt after a slice
+REASON = "publications by merit"
+
+_log = logging.getLogger(__name__)
+
+
+class Merits(Protocol):
+    """Where merits come from."""
+
+    def merit(self, message: m.Publish) -> float:
+        """What a publication is worth. Never raises."""
+
+    def work(self, most: int) -> int:
+        """Learn from so many messages that were forwarded; return how many are left."""
+
+
+class MeritPublications(Publications):
+    """Publications of neighbours, those of the highest merit first."""
+
+    def __init__(
+        self,
+        take: Callable[[Lane, Any], None],
+        done: Callable[[], None],
+        merits: Merits,
+        spill: Spill,
+        *,
+        ageing: float,
+        most_memory: int = MOST_MEMORY,
+        most_waiting: int = MOST_WAITING,
+        most_count: int = MOST_COUNT,
+    ) -> None:
+        super().__init__(take, done)
+        self._merits = merits
+        self._spill = spill
+        self._most_memory, self._most_waiting = most_memory, most_waiting
+        self._most_count = most_count
+        decoder = msgspec.msgpack.Decoder(m.Publish)
+        self._queue: MeritQueue[Lane, m.Publish] = MeritQueue(
+            spill, msgspec.msgpack.encode, decoder.decode, most_bytes=most_memory, ageing=ageing
+        )
+        self._known: dict[Lane, set[tuple[str, int]]] = {}  # publishers and stamps that wait
+        self._paused: set[Lane] = set()
+
+    def __len__(self) -> int:
+        return len(self._turns) + len(self._queue)
+
+    @property
+    def spilled(self) -> int:
+        """How many publications wait on the disk."""
+        return self._queue.spilled
+
+    def put(self, link: Lane, message: Waiting) -> None:
+        if isinstance(message, Run):
+            for one in message.take_rest():
+                self.put(link, one)
+        elif isinstance(message, m.Publish) and message.stamp:  # fast ones have no stamp
+            self._put_in_order(link, message)
+        else:
+            super().put(link, message)
+
+    def _put_in_order(self, link: Lane, message: m.Publish) -> None:
+        self.count += 1
+        begun = time.monotonic()
+        if not self._queue and begun < self._until:
+            self._process(link, message)
+            self._schedule()  # the index may have work
+            return
+        key = message.publisher, message.stamp
+        if key in self._known.get(link, ()):
+            return  # repeated while it waits; it is answered when its turn has come
+        if not len(self):
+            self._since = begun
+        size = OVERHEAD + len(message.content) + len(message.payload)
+        self._queue.put(link, message, size, self._merits.merit(message), begun, key)
+        self._known.setdefault(link, set()).add(key)
+        if self._is_full(1):
+            self._paused.add(link)
+            link.read(REASON, on=False)
+        self._schedule()
+
+    def _is_full(self, part: int) -> bool:
+        """Does so much wait that links should not be read from? If they are not, they are read from
+        again when half of it waits (`part=2`)."""
+        queue = self._queue
+        return (
+            queue.memory > self._most_memory  # the disk is full
+            or queue.size > self._most_waiting // part
+            or len(queue) > self._most_count // part
+        )
+
+    def forget(self, link: Lane) -> None:
+        super().forget(link)
+        self._queue.forget(link)
+        self._known.pop(link, None)
+        self._paused.discard(link)
+
+    def close(self) -> None:
+        """Delete what waits on the disk."""
+        self._spill.close()
+
+    def _has_work(self) -> bool:
+        return bool(self._turns or self._queue or self._merits.work(0))
+
+    def _work(self) -> None:
+        self._scheduled = False
+        try:
+            self._serve()
+        finally:  # whatever happens, the others have their turn
+            self._schedule()
+
+    def _serve(self) -> None:
+        if self._turns:
+            self._turns.serve(self._take, time.monotonic() + SLICE)
+        until = time.monotonic() + SLICE
+        while self._queue:
+            self._take_best()
+            if time.monotonic() >= until:
+                break
+        self._merits.work(BUSY_WORK if self._queue else IDLE_WORK)
+        if self._paused and not self._is_full(2):
+            for link in self._paused:
+                link.read(REASON, on=True)
+            self._paused.clear()
+        self._done()
+
+    def _take_best(self) -> None:
+        try:
+            link, message = self._queue.take()
+        except Unreadable as problem:  # its publisher has no acknowledgment, and sends it again
+            _log.error("a publication that waits can't be read: %s", problem)
+            self._settle(problem.sender, problem.key)
+            return
+        self._settle(link, (message.publisher, message.stamp))
+        self._process(link, message)
+
+    def _settle(self, link: Lane, key: tuple[str, int]) -> None:
+        """A publication does not wait any more."""
+        known = self._known[link]
+        known.discard(key)
+        if not known:
+            del self._known[link]

@@ -1,0 +1,152 @@
+"""A queue in the order of merit, in which what waits becomes more important.
+
+    put ──> heap by merit + age, best first ──> take
+              `── the worst in memory ──too many bytes──> spill, on the disk
+
+All items age at the same rate, so their order never changes: an item of merit m that came at t has
+the rank m - t / ageing. An item waits at most until its age makes up for the difference in merit.
+Each step takes time logarithmic in the number of items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from heapq import heappop, heappush
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from tidings.broker.queues.spill import Place, Spill
+
+Item = TypeVar("Item")
+Sender = TypeVar("Sender", bound=Hashable)
+
+
+class Entry(msgspec.Struct, Generic[Sender, Item]):
+    """An item that waits, in memory or on the disk."""
+
+    sender: Sender
+    size: int
+    item: Item | None
+    key: Hashable = None
+    place: Place | None = None
+
+
+class Unreadable(Exception):
+    """An item can't be read from the disk. It is not in the queue any more."""
+
+    def __init__(self, sender: Any, key: Any, size: int, problem: Exception) -> None:
+        super().__init__(str(problem))
+        self.sender, self.key, self.size = sender, key, size
+
+
+class MeritQueue(Generic[Sender, Item]):
+    """Items of senders, best first. At most `most_bytes` of them are in memory."""
+
+    def __init__(
+        self,
+        spill: Spill,
+        encode: Callable[[Item], bytes],
+        decode: Callable[[bytes], Item],
+        *,
+        most_bytes: int,
+        ageing: float,
+    ) -> None:
+        """After `ageing` seconds, an item is as important as a new one with one more merit."""
+        self._spill = spill
+        self._encode, self._decode = encode, decode
+        self._most_bytes = most_bytes
+        self._ageing = ageing
+        self._entries: dict[int, Entry[Sender, Item]] = {}
+        self._of_sender: dict[Sender, set[int]] = {}
+        self._best: list[tuple[float, int]] = []  # rank, best first; number
+        self._worst: list[tuple[float, int]] = []  # of those in memory
+        self._number = 0
+        self._memory = 0
+        self.size = 0
+        """The total size of all items."""
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def spilled(self) -> int:
+        """How many items are on the disk."""
+        return sum(one.place is not None for one in self._entries.values())
+
+    @property
+    def memory(self) -> int:
+        """The total size of the items in memory."""
+        return self._memory
+
+    def put(
+        self, sender: Sender, item: Item, size: int, merit: float, now: float, key: Hashable = None
+    ) -> None:
+        """`key` says what the item is, also if it can't be read again."""
+        self._number += 1
+        rank = merit - now / self._ageing
+        self._entries[self._number] = Entry(sender, size, item, key)
+        self._of_sender.setdefault(sender, set()).add(self._number)
+        heappush(self._best, (-rank, self._number))
+        heappush(self._worst, (rank, self._number))
+        self.size += size
+        self._memory += size
+        while self._memory > self._most_bytes and self._worst:
+            worst = heappop(self._worst)
+            if not self._put_on_disk(worst[1]):
+                heappush(self._worst, worst)  # it is tried again at the next `put`
+                break
+
+    def take(self) -> tuple[Sender, Item]:
+        """The best item; raises IndexError if there is none, and Unreadable."""
+        while True:
+            number = heappop(self._best)[1]
+            entry = self._entries.get(number)
+            if entry is None:
+                continue  # its sender is gone
+            self._remove(number, entry)
+            if entry.place is None:
+                assert entry.item is not None
+                return entry.sender, entry.item
+            try:
+                return entry.sender, self._decode(self._spill.take(entry.place))
+            except (OSError, ValueError) as problem:  # also of msgspec
+                raise Unreadable(entry.sender, entry.key, entry.size, problem) from problem
+
+    def forget(self, sender: Sender) -> None:
+        """Drop the items of a sender, who repeats them if it comes back."""
+        for number in list(self._of_sender.get(sender, ())):
+            entry = self._entries[number]
+            self._remove(number, entry)
+            if entry.place is not None:
+                self._spill.drop(entry.place)
+
+    def _put_on_disk(self, number: int) -> bool:
+        """False if the disk is full: then the item stays in memory, and `memory` says so."""
+        entry = self._entries.get(number)
+        if entry is None or entry.place is not None or entry.item is None:
+            return True
+        try:
+            entry.place = self._spill.put(self._encode(entry.item))
+        except OSError:
+            return False
+        entry.item = None
+        self._memory -= entry.size
+        return True
+
+    def _remove(self, number: int, entry: Entry[Sender, Item]) -> None:
+        del self._entries[number]
+        mine = self._of_sender[entry.sender]
+        mine.discard(number)
+        if not mine:
+            del self._of_sender[entry.sender]
+        self.size -= entry.size
+        if entry.place is None:
+            self._memory -= entry.size
+        if not self._entries:
+            self._best.clear()
+            self._worst.clear()
+        elif len(self._worst) > 2 * len(self._entries) + 64:  # most of it was taken already
+            self._worst = sorted(one for one in self._worst if one[1] in self._entries)
+        if len(self._best) > 2 * len(self._entries) + 64:  # most of their senders are gone
+            self._best = sorted(one for one in self._best if one[1] in self._entries)

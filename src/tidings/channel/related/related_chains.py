@@ -1,0 +1,71 @@
+"""The related nodes of a channel: above the node of a filter, a chain of nodes, each of which wants
+more.
+
+    0.5 ──> 0.7 ──> 0.9 ──> city = 'Chicago'      each covers the next: whoever wants what is
+                                                  related by 0.5 also wants all that matches
+
+No other node is known to cover a related node, and a related node covers no other node directly.
+Its exact node must exist for as long as the related node does.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import NamedTuple
+
+
+class ChainLink(NamedTuple):
+    """A related node, and the least weight of the notifications that it wants."""
+
+    least: float
+    node: int
+
+
+class RelatedChains:
+    """The related nodes, by the exact nodes below them."""
+
+    def __init__(self) -> None:
+        self.bases: dict[int, int] = {}
+        """The exact node of each related node."""
+        self._chains: dict[int, list[ChainLink]] = {}
+
+    def __len__(self) -> int:
+        return len(self.bases)
+
+    def chain(self, exact: int) -> list[ChainLink]:
+        """The related nodes of an exact node; the first is the one that wants most."""
+        return self._chains.get(exact, [])
+
+    def least(self, node: int) -> float:
+        """The least weight of the notifications that a related node wants."""
+        return next(one.least for one in self._chains[self.bases[node]] if one.node == node)
+
+    def find(self, exact: int, least: float) -> int | None:
+        """The node that wants notifications that are related to a filter by at least `least`."""
+        return next((one.node for one in self.chain(exact) if one.least == least), None)
+
+    def add(self, node: int, exact: int, least: float) -> None:
+        chain = self._chains.setdefault(exact, [])
+        chain.insert(bisect_left(chain, ChainLink(least, node)), ChainLink(least, node))
+        self.bases[node] = exact
+
+    def remove(self, node: int) -> int:
+        """Remove a related node; return its exact node."""
+        exact = self.bases.pop(node)
+        left = [one for one in self._chains[exact] if one.node != node]
+        if left:
+            self._chains[exact] = left
+        else:
+            del self._chains[exact]
+        return exact
+
+    def place(self, node: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The node that covers a related node, if there is one, and the node that it covers."""
+        exact = self.bases[node]
+        chain = [one.node for one in self._chains[exact]] + [exact]
+        at = chain.index(node)
+        return tuple(chain[max(at - 1, 0) : at]), (chain[at + 1],)
+
+    def tops(self) -> dict[int, int]:
+        """For each exact node with related nodes, the related node that covers it directly."""
+        return {exact: chain[-1].node for exact, chain in self._chains.items()}

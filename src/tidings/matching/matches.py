@@ -1,0 +1,162 @@
+"""The matches of many events at once, by event and by filter, and the named parts that matched.
+
+    events ──one call of the kernels──> pairs (event, slot) ──> Matches
+    filters with names among them ──> a second matcher of their parts ──> names that are true
+
+Each part is a condition, and so can be matched like a filter. For a batch, a second matcher finds
+the parts that are true; parts are added to it when their filters first match. For a single event,
+parts are evaluated by the reference semantics.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from tidings.filters import Filter
+from tidings.filters.language import may_have_names
+from tidings.model import Event
+
+Array = npt.NDArray[Any]
+MOST_KNOWN = 1 << 16  # filters whose parts are kept; beyond that, all are forgotten
+Parts = tuple[tuple[str, int], ...]  # the names of a filter's parts, and their numbers
+
+
+class Matches(msgspec.Struct, frozen=True, dict=True):
+    """Which filters match which events of a request. `rows` and `ids` are the pairs, in the order
+    of events; event i is the i-th of the request."""
+
+    count: int
+    """The number of events in the request."""
+    rows: Array
+    ids: Sequence[Hashable]
+    names: Sequence[list[str]] | None = None
+    """For each pair the names of the parts that are true; None if they were not asked for."""
+
+    def __len__(self) -> int:
+        """The number of pairs."""
+        return len(self.rows)
+
+    @cached_property
+    def by_event(self) -> list[list[Hashable]]:
+        """For each event the ids of the filters that match it."""
+        found: list[list[Hashable]] = [[] for _ in range(self.count)]
+        for row, id_ in zip(self.rows.tolist(), self.ids, strict=True):
+            found[row].append(id_)
+        return found
+
+    @cached_property
+    def by_filter(self) -> dict[Hashable, list[int]]:
+        """For each filter that matches an event, the indexes of the events, ascending."""
+        found: dict[Hashable, list[int]] = {}
+        for row, id_ in zip(self.rows.tolist(), self.ids, strict=True):
+            found.setdefault(id_, []).append(row)
+        return found
+
+    @cached_property
+    def parts(self) -> list[dict[Hashable, list[str]]]:
+        """For each event, the filters that match it with the names of the parts that are true.
+        Empty unless the request asked for parts."""
+        if self.names is None:
+            return []
+        found: list[dict[Hashable, list[str]]] = [{} for _ in range(self.count)]
+        for row, id_, names in zip(self.rows.tolist(), self.ids, self.names, strict=True):
+            found[row][id_] = names
+        return found
+
+
+class PartMatcher(Protocol):
+    """The interface of the matcher that matches parts."""
+
+    def add(self, id: Hashable, filter: Filter) -> None: ...  # noqa: A002
+    def match_pairs(self, events: Any) -> tuple[Array, Array]: ...
+
+
+class PartIndex:
+    """The parts of filters, each distinct condition once, and a matcher for them."""
+
+    def __init__(
+        self, parse: Callable[[str], Filter], make_matcher: Callable[[], PartMatcher]
+    ) -> None:
+        self._parse = parse
+        self._make_matcher = make_matcher
+        self._lock = threading.Lock()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._known: dict[str, tuple[Filter, Parts]] = {}
+        self._numbers: dict[bytes, int] = {}  # by the identity of the part
+        self._matcher: PartMatcher | None = None
+
+    def true_parts(self, given: Filter | str, event: Event) -> list[str]:
+        """The names of the parts of a filter that are true on one event, by the reference
+        semantics."""
+        if isinstance(given, Filter):
+            return given.matched_parts(event)
+        if not may_have_names(given):
+            return []
+        with self._lock:
+            filter_, _ = self._look_up(given)
+        return filter_.matched_parts(event)
+
+    def names_of_pairs(
+        self, rows: Array, slots: Array, texts: Mapping[int, Filter | str], events: Any
+    ) -> list[list[str]]:
+        """For each pair of an event and a filter, the names of the parts that are true. `texts` has
+        the filter of each slot."""
+        with self._lock:
+            if len(self._known) > MOST_KNOWN:
+                self._clear()
+            named: dict[int, Parts] = {}
+            for slot, given in texts.items():
+                parts = self._parts_of(given)
+                if parts:
+                    named[slot] = parts
+            matcher = self._matcher
+        names: list[list[str]] = [[] for _ in range(len(rows))]
+        if not named or matcher is None:
+            return names
+        true_rows, true_parts = matcher.match_pairs(events)
+        true = set(zip(true_rows.tolist(), true_parts.tolist(), strict=True))
+        some = np.flatnonzero(np.isin(slots, np.fromiter(named, np.int64, len(named))))
+        for at in some.tolist():
+            row, parts = int(rows[at]), named[int(slots[at])]
+            names[at] = [name for name, number in parts if (row, number) in true]
+        return names
+
+    def _parts_of(self, given: Filter | str) -> Parts:
+        if isinstance(given, str):
+            return self._look_up(given)[1] if may_have_names(given) else ()
+        return self._look_up(given.sql(), given)[1] if given.parts else ()
+
+    def _look_up(self, text: str, filter_: Filter | None = None) -> tuple[Filter, Parts]:
+        found = self._known.get(text)
+        if found is None:
+            filter_ = self._parse(text) if filter_ is None else filter_
+            parts = tuple((name, self._number(part)) for name, part in filter_.parts.items())
+            found = self._known[text] = filter_, parts
+        return found
+
+    def _number(self, part: Filter) -> int:
+        number = self._numbers.get(part.key)
+        if number is None:
+            number = self._numbers[part.key] = len(self._numbers)
+            if self._matcher is None:
+                self._matcher = self._make_matcher()
+            self._matcher.add(number, part)
+        return number
+
+
+def gather_pairs(found: Iterable[Mapping[Hashable, list[str]]]) -> Matches:
+    """The matches of events that were matched one by one."""
+    each = list(found)
+    counts = [len(one) for one in each]
+    rows = np.repeat(np.arange(len(each)), counts)
+    ids = [id_ for one in each for id_ in one]
+    return Matches(len(each), rows, ids, [names for one in each for names in one.values()])

@@ -1,0 +1,23 @@
+"""All that a node of a network knows about the relations of a channel."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tidings.relations.clusters import StoreSettings
+from tidings.relations.merit import Limit, Reading
+from tidings.relations.semantic import SemanticStore, Weights
+
+
+class RelationSettings(NamedTuple):
+    """The settings in the table `[relations]` of a file, with the files that it names loaded."""
+
+    semantic: SemanticStore
+    reading: Reading
+    weights: Weights = Weights()
+    limit: Limit = Limit()
+    store: StoreSettings = StoreSettings()
+    order: str = "arrival"
+    """`merit`: under overload, publications of the highest merit go first."""
+    ageing: float = 600.0
+    """After so many seconds, what waits is as important as something new with one more merit."""

@@ -1,0 +1,42 @@
+"""Bodies of notifications that are sent early: before the notifications are matched and on the
+disk.
+
+    root      Early ───────────────> router ── Early ──> router, agent      for their merit
+                (matched, numbered, synced)
+              reference ───────────> the whole frame again ──> ...          as always
+
+    early_frames.py    early frames, and references to them
+    early_bodies.py    the bodies that both ends of a link keep in the same way
+    shared_bodies.py   the bodies of all links of a node, within one bound
+
+A link restores the whole frame before anybody else sees it, so nothing else knows about references.
+Which neighbours get a body early is decided in routing/learning.
+
+Used by network and broker. Start at early_bodies.py.
+"""
+
+from tidings.routing.early.early_bodies import (
+    LARGEST_BODY,
+    LEAST_BODY,
+    MOST_BODIES,
+    MOST_BYTES,
+    KeptBodies,
+    SentBodies,
+)
+from tidings.routing.early.early_frames import Early, decode_early, encode_early
+from tidings.routing.early.shared_bodies import MOST_NODE_BYTES, SharedBodies, SharedBody
+
+__all__ = [
+    "LARGEST_BODY",
+    "LEAST_BODY",
+    "MOST_BODIES",
+    "MOST_BYTES",
+    "MOST_NODE_BYTES",
+    "Early",
+    "KeptBodies",
+    "SentBodies",
+    "SharedBodies",
+    "SharedBody",
+    "decode_early",
+    "encode_early",
+]

@@ -1,0 +1,220 @@
+"""What a node learns from the notifications that it forwards in a channel with relations, and which
+neighbours it therefore serves early.
+
+    forwarded: context, labels, neighbours ──note──> pending ──work──> store of nodes
+    context of an early body ──served──> the neighbours whose merit reaches the limit
+
+Noting a frame costs a look-up. Everything else is done later: the caller calls `work` when it has
+nothing else to do. The number of frames that are noted between two calls is bounded, so a busy node
+learns from some of its frames, and forwards at nearly the same rate.
+
+The graph of the state machine shows which subscriptions have ended; this is checked before each
+use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from tidings.model import TidingsError
+from tidings.relations import (
+    ClusterStore,
+    ForwardedNode,
+    Limit,
+    SemanticStore,
+    StoreSettings,
+    Term,
+    Weights,
+    decode_terms,
+)
+from tidings.relations.merit import Postings, choose_hops
+from tidings.routing.forwarding import Downstream, GraphChanges, Name
+from tidings.routing.learning.hops import Hops
+from tidings.routing.protocol import frames
+
+MOST_NOTED = 100  # frames that are noted between two calls of `work`
+MOST_PENDING = 500  # distinct frames that wait
+MOST_CONTEXTS = 4_096  # contexts whose neighbours are remembered
+MOST_KEYS = 4_096  # early bodies that are remembered, so that they are not passed on again
+AGINGS = 8  # how often the store ages in the time for which it keeps an unused node
+
+
+class Way(Protocol):
+    """How a neighbour gets a notification."""
+
+    @property
+    def neighbour(self) -> Name: ...
+
+
+class Serving(NamedTuple):
+    """The settings of a node: when a neighbour is served early, and what is remembered."""
+
+    semantic: SemanticStore
+    weights: Weights = Weights()
+    limit: Limit = Limit()
+    store: StoreSettings = StoreSettings(most=10_000)
+
+
+class _Noted:
+    """Frames with the same context and the same labels that went to the same neighbours."""
+
+    __slots__ = ("count", "marks", "ways")
+
+    def __init__(self, ways: Iterable[Way], marks: int) -> None:
+        self.ways = ways  # keeps the plan alive, whose `id` is part of the key
+        self.marks = marks
+        self.count = 1
+
+
+class Learning:
+    """What one node has learnt in one channel."""
+
+    def __init__(self, machine: Downstream, serving: Serving, now: float) -> None:
+        self._machine = machine
+        self.serving = serving
+        self.store = ClusterStore(serving.semantic, serving.weights, serving.store)
+        self._postings = Postings(self.store, self._forget_term)
+        self._hops = Hops()
+        self.store.watch(self._count)
+        self._changes = machine.caches.add(GraphChanges())
+        self._pending: dict[tuple[bytes, bytes, int], _Noted] = {}
+        self._noted = 0  # frames since the last work
+        self._served: dict[bytes, tuple[dict[Name, float], tuple[Term, ...]]] = {}
+        self._of_term: dict[Term, set[bytes]] = {}
+        self._keys: dict[tuple[bytes, int], None] = {}
+        self._aged = now
+        self.left_out = 0  # frames that were not noted
+
+    # -- what was forwarded --------------------------------------------------------------------
+
+    @property
+    def room(self) -> int:
+        """How many more frames can be noted before the next work."""
+        full = len(self._pending) >= MOST_PENDING
+        return 0 if full else max(0, MOST_NOTED - self._noted)
+
+    def note(self, context: bytes, labels: bytes, marks: int, ways: Iterable[Way]) -> None:
+        """Note a frame that was forwarded. `ways` is the plan of the frame, which is the same
+        object for frames that go the same way."""
+        self._noted += 1
+        key = context, labels, id(ways)
+        found = self._pending.get(key)
+        if found is not None:
+            found.count += 1
+        elif len(self._pending) < MOST_PENDING:
+            self._pending[key] = _Noted(ways, marks)
+        else:
+            self.left_out += 1
+
+    @property
+    def pending(self) -> int:
+        """How many combinations of context, labels and neighbours wait to be learnt."""
+        return len(self._pending)
+
+    def work(self, now: float) -> bool:
+        """Learn from one group of noted frames; False if there is nothing left to do. One call is
+        short, so that the caller can stop at any time."""
+        self.catch_up()
+        self._noted = 0
+        if not self._pending:
+            return self._age(now)
+        key = next(iter(self._pending))
+        noted = self._pending.pop(key)
+        context, labels, _ = key
+        try:
+            terms = decode_terms(context)
+            known = tuple(frames.decode_labels(labels, noted.marks))
+        except TidingsError:  # a node above sent nonsense; the frame itself was forwarded
+            return True
+        wanted = self._wanted_by(known)
+        for way in noted.ways:
+            ids = wanted.get(way.neighbour, ())
+            if ids:
+                hop = self._hops.number(way.neighbour)
+                node = self.store.learn(terms, hop, ids, now)
+                if node is not None and noted.count > 1:
+                    self.store.use([node], now, noted.count - 1)
+                self._hops.count(hop, -1)
+        return True
+
+    def _wanted_by(self, labels: tuple[tuple[int, ...], ...]) -> dict[Name, set[int]]:
+        """The nodes for which each neighbour gets a notification with these labels."""
+        found: dict[Name, set[int]] = {}
+        for name, way in self._machine.ways(labels).items():
+            known = self._machine.neighbours.get(name)
+            if known is not None:
+                found[name] = {node for label in way.labels for node in label} & known.nodes
+        return found
+
+    def catch_up(self) -> None:
+        """Forget what was learnt for subscriptions that have ended."""
+        if not self._changes:
+            return
+        nodes: list[Hashable] = [*self._changes.nodes]
+        if self._changes.everything:
+            nodes = [*self.store.ids()]
+        self._changes.forget()
+        for node in nodes:
+            gone = [hop for hop in self.store.hops_of(node) if not self._wants(hop, node)]
+            if gone:
+                self.store.cancel(node, *gone)
+
+    def _wants(self, hop: object, node: Hashable) -> bool:
+        known = self._machine.neighbours.get(self._hops.name(hop))
+        return known is not None and node in known.nodes
+
+    def _age(self, now: float) -> bool:
+        if now - self._aged > self.serving.store.keep / AGINGS:
+            self._aged = now
+            self.store.age(now)
+        return False
+
+    def _count(self, node: ForwardedNode, joined: bool, _terms: Sequence[Term]) -> None:
+        self._hops.count(node.hop, 1 if joined else -1)
+
+    # -- early bodies --------------------------------------------------------------------------
+
+    def served(self, context: bytes) -> Mapping[Name, float]:
+        """The neighbours that are served early, with their merits. Raises TidingsError if the
+        context can't be read."""
+        self.catch_up()
+        found = self._served.get(context)
+        if found is not None:
+            return found[0]
+        terms = decode_terms(context)
+        scores = choose_hops(self._postings.score(terms), self.serving.limit)
+        hops = {self._hops.name(hop): merit for hop, merit in scores.items()}
+        if len(self._served) >= MOST_CONTEXTS:
+            self._served.clear()
+            self._of_term.clear()
+            self._postings.forget()
+        self._served[context] = hops, terms
+        for term in terms:
+            self._of_term.setdefault(term, set()).add(context)
+        return hops
+
+    def _forget_term(self, term: Term) -> None:
+        """Forget the neighbours of all contexts with this term: a search for the term has other
+        results now."""
+        for context in self._of_term.pop(term, ()):
+            found = self._served.pop(context, None)
+            for other in () if found is None else found[1]:
+                if other != term and other in self._of_term:
+                    self._of_term[other].discard(context)
+
+    def is_new(self, publisher: bytes, stamp: int) -> bool:
+        """Is this the first early body of a notification? Others are repeats, or came in a loop."""
+        key = publisher, stamp
+        if key in self._keys:
+            return False
+        if len(self._keys) >= MOST_KEYS:
+            del self._keys[next(iter(self._keys))]
+        self._keys[key] = None
+        return True
+
+    # -- what is shown -------------------------------------------------------------------------
+
+    def hop_name(self, hop: object) -> Name:
+        """The neighbour that has this number in the store."""
+        return self._hops.name(hop)

@@ -1,0 +1,11 @@
+"""What follows the labels of a notification in its frame.
+
+    frame:  labels │ envelope: context, related nodes │ body: payload, attributes, subject, time
+
+    bodies.py       a payload with the attributes that subscribers get
+    envelopes.py    what a channel with relations says in front of a body
+    related.py      nodes that match only because they are related, with the reasons
+
+Routers read the context and nothing else of it. This folder is for the rest of routing;
+other rooms import these names from `routing.protocol`. Start at bodies.py.
+"""

@@ -1,0 +1,187 @@
+"""Reads the filters of a log with the attributes that its channel declares: checks that each filter
+fits, and ensures that each node has one meaning.
+
+A filter always has the number that the log gave it. A later declaration can make two filters equal:
+`x > 1` and `x >= 2` are one filter if x is an integer. Equal filters share the lowest of their
+numbers.
+
+In a log that was written before channels had declarations, the opposite is possible: subscriptions
+share a node, but their filters differ now. Then one of them keeps the node, and the others must be
+added again, so that the log gives them nodes: see `Clash`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from tidings.filters import Attributes, Filter, parse
+from tidings.model import FilterError, Id, TidingsError
+from tidings.routing.protocol import split_dialect
+from tidings.spark.tagging.worker import Change
+from tidings.store import Change as LogChange
+
+MOST_TOLD = 100  # the most set-aside subscriptions that are logged with a line each
+_log = logging.getLogger(__name__)
+
+
+class Unfit(TidingsError):
+    """A filter of the log does not fit the attributes that the channel declares."""
+
+
+class Aside(msgspec.Struct, frozen=True):
+    """A subscription of the log whose filter the language now refuses with any columns, because a
+    rule has become stricter since the filter was added. A subscription that is set aside does not
+    affect the others."""
+
+    id: Id | None  # None if it comes from a snapshot, where the id was not looked up
+    filter: str
+    reason: str
+
+
+def is_related(dialect: str) -> bool:
+    """Does a subscription stand for a related node? The rendezvous point alone finds what is
+    related; the filter has a node of its own, with which rows are tagged."""
+    return bool(split_dialect(dialect)[1])
+
+
+def aside(id_: Id, text: str, dialect: str) -> Aside | None:
+    """Return the subscription as set aside, or None if the language accepts its filter, or if it is
+    of a related node."""
+    if is_related(dialect):
+        return None
+    try:
+        parse(text, dialect)
+    except FilterError as problem:
+        return Aside(id_, text, problem.reason)
+    return None
+
+
+def log_set_aside(found: Sequence[Aside]) -> None:
+    """Log a line for each subscription that is left out, up to MOST_TOLD."""
+    for one in found[:MOST_TOLD]:
+        who = "a subscription" if one.id is None else f"the subscription {one.id!r}"
+        _log.warning(
+            "%s is set aside, because its filter is no longer accepted: %s, in %.200r; replace the "
+            "filter or drop the subscription", who, one.reason, one.filter,
+        )  # fmt: skip
+    if len(found) > MOST_TOLD:
+        _log.warning("%d subscriptions in total are set aside", len(found))
+
+
+class Clash(Exception):
+    """Subscriptions with different filters have the same node. A new compilation finds out whether
+    one of them has ended; otherwise `again` has the ids of those that must be added again."""
+
+    def __init__(self, again: Sequence[Id] = ()) -> None:
+        self.again = again
+
+
+def unfit(id_: Id, text: str, problem: FilterError) -> Unfit:
+    return Unfit(
+        f"the filter of the subscription {id_!r} does not fit the declared attributes: "
+        f"{problem.reason}, in {text!r:.200}; replace the filter, or drop the subscription"
+    )
+
+
+class Written(NamedTuple):
+    """A filter as the log stores it, with its identity under the present declaration."""
+
+    id: Id
+    text: str
+    key: bytes
+    node: int
+    dialect: str = "sql"
+    is_node: bool = False
+    """Did the rendezvous point make the node, for agents? Then the filter can't be added again."""
+
+
+def numbers_of(filters: Sequence[Written], identities: Mapping[int, bytes]) -> dict[bytes, int]:
+    """The node number of each identity. `filters` are the filters of the current subscriptions;
+    `identities` are the identities that the log stored, by number. Raises Clash if filters of one
+    node differ: the filter that the log numbered keeps the node; if there is none, the first one
+    does."""
+    numbers: dict[bytes, int] = {}
+    for one in filters:
+        numbers[one.key] = min(one.node, numbers.get(one.key, one.node))
+    if len(set(numbers.values())) == len(numbers):
+        return numbers
+    kept: dict[int, bytes] = {}
+    for one in filters:
+        if numbers[one.key] == one.node:
+            kept.setdefault(one.node, one.key)
+            logged = identities.get(one.node)
+            if one.is_node or logged in (one.key, _bare(one.text, one.dialect)):
+                kept[one.node] = one.key
+    raise Clash([one.id for one in filters if kept[numbers[one.key]] != one.key])
+
+
+def sql_of(found: Filter, text: str, dialect: str) -> str:
+    """The text of a filter in SQL: as it was written, or translated."""
+    return text if dialect == "sql" else found.sql()
+
+
+class PendingChanges:
+    """Turns the changes since a snapshot into the form that is sent with tasks: filters are parsed
+    with the declared attributes."""
+
+    def __init__(
+        self, attributes: Attributes | None, compiled: Callable[[int], bytes | None]
+    ) -> None:
+        """`compiled` returns the identity of the snapshot's node with a number; None for other
+        numbers."""
+        self._attributes = attributes
+        self._compiled = compiled
+        self._keys: dict[int, bytes] = {}  # identities of the numbers used here
+        self._known: dict[int, Change | Unfit] = {}  # by version
+
+    def read(self, changes: Iterable[LogChange]) -> tuple[Change, ...]:
+        """All changes, in order. A subscription that is set aside is sent as ended.
+
+        Raises Unfit if a filter does not fit the attributes and is still current after the last
+        change. If such a filter was replaced or dropped by a later change, it is sent as ended; no
+        batch uses a version in between, because the batch would be refused. Raises Clash if two
+        filters have the same number.
+        """
+        found: list[Change] = []
+        bad: dict[Id, Unfit] = {}
+        for change in changes:
+            if change.version not in self._known:
+                self._known[change.version] = self._read(change)
+            one = self._known[change.version]
+            bad.pop(change.id, None)
+            if isinstance(one, Unfit):
+                bad[change.id] = one
+                one = Change(change.version, change.id, None, 0)
+            found.append(one)
+        if bad:
+            raise next(iter(bad.values()))
+        return tuple(found)
+
+    def _read(self, change: LogChange) -> Change | Unfit:
+        text = change.filter
+        if text is None or is_related(change.dialect):
+            return Change(change.version, change.id, None, 0)
+        dialect = change.dialect
+        try:
+            found = parse(text, dialect, attributes=self._attributes)
+            key = found.key
+        except FilterError as problem:
+            if aside(change.id, text, dialect) is not None:
+                return Change(change.version, change.id, None, 0)
+            return unfit(change.id, text, problem)
+        number = change.node
+        if self._keys.setdefault(number, self._compiled(number) or key) != key:
+            raise Clash
+        return Change(change.version, change.id, sql_of(found, text, dialect), number)
+
+
+def _bare(text: str, dialect: str) -> bytes | None:
+    """The identity of a filter without declared attributes."""
+    try:
+        return parse(text, dialect).key
+    except FilterError:
+        return None

@@ -1,0 +1,37 @@
+"""What a channel declares: its attributes with their types, what happens to other fields, and its
+kind of interest. A declaration is an entry of the channel's log, with a version.
+
+    declaration.py          the text of a declaration; how two declarations differ
+    declaration_reader.py   follows the log, and reads nothing but the declarations
+    handing.py              hands a declaration to the owner of the folder
+    fitness.py              which filters use an attribute whose type would change
+
+A channel has one declaration. Pipelines, commands and the file of a rendezvous point may repeat it,
+or make the first one.
+
+Used by change_log.py, channel, broker, spark and cli. Start at declaration.py.
+"""
+
+from tidings.store.declared.declaration import (
+    DeclarationError,
+    StoredDeclaration,
+    find_difference,
+    join_attributes,
+    may_store,
+)
+from tidings.store.declared.declaration_reader import DeclarationReader, Told
+from tidings.store.declared.fitness import StoredFilter, need_fit
+from tidings.store.declared.handing import hand_over_declaration
+
+__all__ = [
+    "DeclarationError",
+    "DeclarationReader",
+    "StoredDeclaration",
+    "StoredFilter",
+    "Told",
+    "find_difference",
+    "hand_over_declaration",
+    "join_attributes",
+    "may_store",
+    "need_fit",
+]

@@ -1,0 +1,236 @@
+"""Measure a channel in the order of merit under overload: `tidings bench relations --only overload
+--live`.
+
+A rendezvous point and a router run as processes of their own. Agents publish and subscribe over
+real connections, all at the router.
+
+    learn      each topic once
+    closed     as many as are acknowledged: the sustainable rate
+    calm       a quarter of it: how long publications take without overload
+    overload   twice the rate, for `seconds`, whatever is acknowledged
+    recovery   half of it, until nothing waits
+
+Topics are drawn evenly, and each has another merit: topic k has k narrower words that were
+forwarded before. So the top decile by merit are the publications of the last tenth of the topics.
+All publications must be acknowledged, and delivered once, and their numbers have no gap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from tidings.model import EnvironmentProblem, pause_gc
+from tidings.relations import StoreSettings, Weights, load_relations
+from tidings.relations.merit import ForwardedMerit
+from tidings.studies.host.machine_info import MachineInfo, describe_machine
+from tidings.studies.host.processes import processor_seconds, resident_memory
+from tidings.studies.relations.live_traffic import Traffic, open_traffic
+
+TOPICS = 50
+PUBLISHERS = 16
+IN_FLIGHT = 512  # publications, to find the sustainable rate
+SAMPLE = 0.25  # seconds
+FEW = 0.02  # seconds of the sustainable rate that wait when nothing is behind
+Note = Callable[[str], None]
+
+
+class LiveOverloadReport(msgspec.Struct, frozen=True):
+    machine: MachineInfo
+    seed: int
+    rate: float
+    """Publications a second that were sustained, in a closed loop."""
+    calm_rate: float
+    overload_rate: float
+    """Publications a second that were really sent under overload."""
+    served_rate: float
+    """Publications a second that were delivered meanwhile."""
+    seconds: float
+    published: int
+    """All were acknowledged and delivered once, and their numbers have no gap, or this report would
+    not exist."""
+    most_waiting: int
+    """Publications that were sent and not delivered."""
+    most_on_disk_megabytes: float
+    """The files of what waited at the rendezvous point."""
+    drained_after: float
+    """Seconds from the end of the overload until nothing waited."""
+    calm_p50_millis: float
+    calm_p99_millis: float
+    """Of the top decile by merit, from publish to delivery, without overload."""
+    top_p50_millis: float
+    top_p99_millis: float
+    """Of the top decile, from the first second of overload until nothing waited."""
+    ratio: float
+    """p99 of the top decile under overload, divided by that without."""
+    all_p99_millis: float
+    longest_seconds: float
+    calm_deciles_millis: list[float]
+    deciles_millis: list[float]
+    """p99 of each decile by merit, the lowest first, without overload and with it."""
+    root_megabytes: float
+    """The most memory of the rendezvous point, and what it had before the overload."""
+    root_megabytes_before: float
+    root_share: float
+    router_share: float
+    driver_share: float
+    """Processor time under overload as a share of a core: rendezvous point, router, agents."""
+
+
+class _Nodes:
+    """A rendezvous point and a router below it, as processes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.processes: list[subprocess.Popen[bytes]] = []
+        words = [f"W{one}" for one in range(TOPICS - 1)]
+        topics = [f"T{one}" for one in range(TOPICS)]
+        lines = [f"{one} = []" for one in topics]
+        lines += [f"{one} = {topics[at + 1 :]}" for at, one in enumerate(words)]
+        (folder / "relations").mkdir()
+        (folder / "relations" / "tags.toml").write_text("[words]\n" + "\n".join(lines) + "\n")
+        self.topics = [*topics, *words]
+
+    def start(self) -> int:
+        """Start both; return the port of the router."""
+        root, router = self.folder / "root.toml", self.folder / "router.toml"
+        head = 'name = "{}"\nlisten = "127.0.0.1:0"\n'
+        root.write_text(
+            head.format("root") + 'journal = "journal.db"\n[relations]\nfolder = "relations"\n'
+            'language = ""\ntag = "topic"\norder = "merit"\n'
+        )
+        port = self._start(root)
+        router.write_text(head.format("router") + f'upstream = "127.0.0.1:{port}"\n')
+        return self._start(router)
+
+    def _start(self, file: Path) -> int:
+        command = [sys.executable, "-m", "tidings", "router", "--config", str(file)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.processes.append(process)
+        assert process.stdout is not None
+        line = process.stdout.readline().decode()
+        if not line:
+            raise EnvironmentProblem(f"the router described by {file} did not start")
+        return int(line.rsplit(":", 1)[1])
+
+    def stop(self) -> None:
+        """Kill both; nothing of them is needed any more."""
+        for one in reversed(self.processes):
+            one.kill()
+            one.communicate()
+
+    def merits(self) -> list[float]:
+        """The merits of all topics, when each was forwarded once."""
+        semantic = load_relations(self.folder / "relations", language=None)
+        merits = ForwardedMerit(semantic, Weights(), StoreSettings())
+        terms = [(term,) for one in self.topics if (term := semantic.term("tag", one))]
+        for at, one in enumerate(terms):
+            merits.note(one, [at], 0.0)
+        merits.work(len(terms))
+        return [merits.of(one) for one in terms][:TOPICS]
+
+    def spilled(self) -> int:
+        """The bytes of the files of what waits."""
+        found = 0
+        for file in Path(self.folder, "journal.db.waiting").glob("*"):
+            try:
+                found += file.stat().st_size
+            except OSError:  # it was deleted meanwhile
+                continue
+        return found
+
+    def memory(self) -> int:
+        return resident_memory(self.processes[0].pid)[1]
+
+    def spent(self) -> tuple[float, float, float]:
+        root, router = (processor_seconds(one.pid) for one in self.processes)
+        return root, router, time.process_time()
+
+
+class _Most:
+    """What was seen at most while traffic runs."""
+
+    def __init__(self) -> None:
+        self.waiting = self.on_disk = self.memory = 0
+
+    async def watch(self, nodes: _Nodes, traffic: Traffic) -> None:
+        while True:
+            self.waiting = max(self.waiting, traffic.waiting)
+            self.on_disk = max(self.on_disk, nodes.spilled())
+            self.memory = max(self.memory, nodes.memory())
+            await asyncio.sleep(SAMPLE)
+
+
+def bench_live_overload(
+    seconds: float = 300.0, *, seed: int = 1, publishers: int = PUBLISHERS,
+    note: Note = lambda _: None,
+) -> LiveOverloadReport:  # fmt: skip
+    """Run the overload; raises WrongMatches if a publication is lost or delivered twice."""
+    with tempfile.TemporaryDirectory(prefix="tidings-overload-") as folder:
+        nodes = _Nodes(Path(folder))
+        try:
+            port = nodes.start()
+            with pause_gc():  # of the agents' process, which would seem to be a wait
+                return asyncio.run(_measure(nodes, port, seconds, seed, publishers, note))
+        finally:
+            nodes.stop()
+
+
+async def _measure(
+    nodes: _Nodes, port: int, seconds: float, seed: int, publishers: int, note: Note
+) -> LiveOverloadReport:
+    rng = np.random.default_rng([seed, 17])
+    some = min(10.0, max(2.0, seconds / 2))
+    most = _Most()
+    async with open_traffic(port, nodes.topics, publishers) as traffic:
+        note("learning")
+        for topic in range(len(nodes.topics)):
+            traffic.publish(topic, time.monotonic())
+        await traffic.settle()
+        note("the sustainable rate")
+        drawn = rng.integers(0, TOPICS, 10_000).tolist()
+        await traffic.run_closed(drawn, some / 2, IN_FLIGHT)  # kernels are loaded
+        rate = await traffic.run_closed(drawn, some, IN_FLIGHT)
+        note(f"without overload: a quarter of {rate:,.0f} a second")
+        calm = traffic.published
+        calm_took = await traffic.run_open(rng, TOPICS, rate / 4, 2 * some)
+        await traffic.settle()
+        before = nodes.memory()
+        watching = asyncio.create_task(most.watch(nodes, traffic))
+        note(f"{seconds:g} s at twice the rate")
+        load, served, spent = traffic.published, len(traffic.serials), nodes.spent()
+        took = await traffic.run_open(rng, TOPICS, 2 * rate, seconds)
+        shares = [(b - a) / took for a, b in zip(spent, nodes.spent(), strict=True)]
+        loaded, served = traffic.published - load, len(traffic.serials) - served
+        note(f"half the rate: {traffic.waiting:,} wait")
+        drained = await traffic.run_open(
+            rng, TOPICS, rate / 2, 60 + 20 * seconds, until_below=int(2 + FEW * rate)
+        )
+        last = traffic.published
+        await traffic.settle()
+        watching.cancel()
+    traffic.check()
+    merits = nodes.merits()
+    order = sorted(range(TOPICS), key=merits.__getitem__)
+    tenth = TOPICS // 10
+    deciles = [set(order[at * tenth : (at + 1) * tenth]) for at in range(10)]
+    calm_waits = [traffic.waits(calm, load, one) * 1e3 for one in deciles]
+    waits = [traffic.waits(load, last, one) * 1e3 for one in deciles]
+    calm_p99s = [float(np.quantile(one, 0.99)) for one in calm_waits]
+    p99s = [float(np.quantile(one, 0.99)) for one in waits]
+    together = np.concatenate(waits)
+    return LiveOverloadReport(
+        describe_machine(), seed, rate, (load - calm) / calm_took, loaded / took, served / took,
+        seconds, traffic.published, most.waiting, most.on_disk / 1e6, drained,
+        float(np.median(calm_waits[-1])), calm_p99s[-1], float(np.median(waits[-1])), p99s[-1],
+        p99s[-1] / calm_p99s[-1], float(np.quantile(together, 0.99)), float(together.max()) / 1e3,
+        calm_p99s, p99s, most.memory / 1e6, before / 1e6, *shares,
+    )  # fmt: skip

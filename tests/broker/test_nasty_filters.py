@@ -25,7 +25,7 @@ def placing(interests: ArrayInterests, text: str) -> float:
 
 
 @pytest.mark.timeout(280)
-@pytest.mark.parametrize("size", [64 << 10, 12 << 10])
+@pytest.mark.parametrize("size", [pytest.param(64 << 10, marks=pytest.mark.slow), 12 << 10])
 def test_no_filter_takes_long_to_place(size: int) -> None:
     interests = ArrayInterests()
     for number in range(100):

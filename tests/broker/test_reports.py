@@ -9,8 +9,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.broker.networks import BRIEF, at, payloads, running, started, stopped
+from tests.repeats import amount
 from tests.waiting import until
 
 from tidings.broker.reports import MOST_CHANNELS, MOST_LISTED, Reports, shorten
@@ -148,6 +149,7 @@ nodes_ = st.builds(
 reports_ = st.builds(m.Report, st.lists(nodes_, max_size=6).map(tuple))
 
 
+@settings(max_examples=amount(30, 1000))
 @given(
     st.lists(st.tuples(st.sampled_from(["a", "b", LONG]), reports_, st.floats(0, 60)), max_size=8)
 )

@@ -157,6 +157,7 @@ def test_bench_updates_shows_the_slowdown(run: Run, monkeypatch: pytest.MonkeyPa
     assert "slowdown" in result.out
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 def test_spark_ways_find_the_same(run: Run) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_build_says_what_it_took_and_that_the_graph_is_right(
     spark: SparkSession, run: Run, monkeypatch: pytest.MonkeyPatch

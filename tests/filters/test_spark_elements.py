@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from tests.filters import oracle
 from tests.filters.test_spark_agreement import differences
+from tests.repeats import amount
 
 from tidings import Attributes, Matcher, parse
 from tidings.snapshots import Snapshot
@@ -52,7 +53,7 @@ TIMES = [
     dt.datetime(1969, 12, 31, 23, 59, 59, 500_000, tzinfo=dt.UTC),
 ]  # fmt: skip
 SKUS = ["a", "b", "A7", ""]
-FILTERS = 80
+FILTERS = amount(50, 200)
 
 
 def maybe(rng: random.Random, value: Any) -> Any:

@@ -74,7 +74,7 @@ def test_filters_of_every_kind(seed: int, run: int) -> None:
     assert_right(of_every_kind(random.Random(f"{seed}/{run}"), 80))
 
 
-@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("threads", [1, 2, pytest.param(4, marks=pytest.mark.slow)])
 def test_small_blocks_that_run_full(
     seed: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,7 +285,9 @@ print(peak() - before)
     ("text", "count", "most"),
     [
         ("f'sku = {n} AND p{n % 4000} > 1'", 20_000, 100),  # 320 MB for all columns at once
-        ("f'x > {n} AND y = 1 OR x > {n} AND z = 1'", 5000, 400),  # 12.5 million coverings
+        pytest.param(  # 12.5 million coverings
+            "f'x > {n} AND y = 1 OR x > {n} AND z = 1'", 5000, 400, marks=pytest.mark.slow
+        ),
         pytest.param(  # 8 million in one hull
             "f'x = 1 AND length(s) > {n * 7 % 4001}'", 4000, 300, marks=pytest.mark.slow
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import threading
 import time
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests import arrivals
+from tests.repeats import amount
 from tests.spark.outboxes import as_before, read_rows
 from tests.waiting import eventually, waits_in
 
@@ -149,13 +151,14 @@ STEPS = [
 
 @pytest.mark.timeout(900)  # some twenty short runs
 def test_stopped_between_any_two_steps(
-    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
+    some = random.Random(seed).sample(range(len(STEPS)), amount(6, len(STEPS)))
     monkeypatch.setattr(outbox_module, "COUNTERS_EVERY", 3)
     log = ChangeLog(folder / "log")
     put(folder, 0)
     run(opened(spark, folder))
-    for batch, (step, when) in enumerate(STEPS, start=1):
+    for batch, (step, when) in enumerate((STEPS[at] for at in sorted(some)), start=1):
         put(folder, batch)
         with monkeypatch.context() as patch:
             pipeline = opened(spark, folder)

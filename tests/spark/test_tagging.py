@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.filters import oracle
 from tests.matching import session
+from tests.repeats import amount
 
 from tidings import (
     Attributes,
@@ -64,7 +65,7 @@ def test_tags_are_what_spark_says(
     rng = random.Random(f"{seed} tag {declared}")
     with oracle.settings(spark, oracle.INTERPRETED):
         judged = oracle.judged(
-            spark, rng, rows=60, filters=80, declared=declared, text=session.text,
+            spark, rng, rows=60, filters=amount(40, 160), declared=declared, text=session.text,
             event=session.notification,
         )  # fmt: skip
     filters = {str(at): text for at, text in enumerate(judged.texts)}

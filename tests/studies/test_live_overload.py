@@ -10,6 +10,7 @@ from tidings.studies.relations.live_traffic import Traffic
 from tidings.studies.workloads.checking import WrongMatches
 
 
+@pytest.mark.slow
 def test_a_short_live_overload(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     monkeypatch.setattr(live_overload, "TOPICS", 10)
     monkeypatch.setattr(live_traffic, "IDLE", 20)

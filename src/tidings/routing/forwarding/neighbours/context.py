@@ -1,5 +1,5 @@
-"""What the parts of one state machine share: its settings, the time, its life, its neighbours, and
-the messages that it is about to send."""
+"""The objects that the parts of one state machine share: its settings, the time, its life, its
+neighbours, and the messages that it is about to send."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Sent = tuple[Name, m.Message]
 class Signed(msgspec.Struct, frozen=True):
     """A signed grant of a neighbour, for one node."""
 
-    key: bytes  # the identity of the key
+    key: bytes  # the identity of the signing key
     agent: str  # the owner that may use it
     life: int
     within: m.Within  # the filters that cover the node
@@ -38,7 +38,7 @@ class Neighbour(msgspec.Struct):
     tally: Tally = msgspec.field(default_factory=Tally)  # of these nodes
     done: int = 0  # the neighbour needs nothing up to this serial
     says_done: bool = False  # whether it has reported `done`; publishers never do
-    part: int = 0  # the slice of its edges to compare next
+    part: int = 0  # the slice of its edges for the next digest
     unknown: set[int] = msgspec.field(default_factory=set)  # wanted nodes not in the graph yet
     placed: set[int] = msgspec.field(default_factory=set)  # wanted nodes with known places
     left_out: bool = False  # some nodes that it wants were left out, because of a limit

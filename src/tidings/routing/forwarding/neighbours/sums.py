@@ -1,4 +1,5 @@
-"""The sums of totals that are sent to neighbours, and the serial up to which they are correct.
+"""The sums of totals that are sent to neighbours, and the serial up to which these sums are
+correct.
 
 A *total* is the number of notifications that matched a node. Beats contain the sum of the totals of
 the neighbour's nodes, so that the neighbour notices if it missed a message. Sums are updated only
@@ -49,7 +50,7 @@ class Sums:
         return min(self.serial, *late, self.serial)
 
     def is_behind_for(self, name: Name) -> bool:
-        """May this node miss notifications of a neighbour's nodes?"""
+        """Could this node be missing notifications of a neighbour's nodes?"""
         nodes = self._neighbours[name].nodes
         return self.is_behind or not self.lagging.keys().isdisjoint(nodes)
 
@@ -59,7 +60,7 @@ class Sums:
 
     def total_counted(self, node: int) -> int:
         """The total that the sums currently include for a node."""
-        total = self.total(node)  # call this first, because it can change `counted`
+        total = self.total(node)  # this call comes first, because it can change `counted`
         return self.counted.get(node, total)
 
     def update(self) -> None:

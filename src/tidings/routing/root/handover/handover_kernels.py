@@ -1,7 +1,7 @@
 """Kernels that visit every node of a piece: they look up codes, and number marks.
 
-Known nodes are in a hash table with open addressing: `keys` holds node numbers, 0 for a free place;
-`codes` holds the code of each node, -1 for a node that was forgotten.
+Known nodes are in a hash table with open addressing: `keys` has node numbers, and 0 in a free
+place; `codes` has the code of each node, and -1 for a node that was forgotten.
 
 Shapes (Q places, a power of two; n notifications with k nodes in total; c codes): keys, codes int64
 [Q]; starts int64 [n + 1]; nodes int64 [k]; found int64 [k]. Codes count from 0.
@@ -38,7 +38,7 @@ def look_up(nodes: Any, keys: Any, codes: Any, found: Any) -> Any:
 def find_odd(starts: Any, nodes: Any, codes: Any, plain: Any, most: int, odd: Any) -> Any:
     """Find the notifications that must be resolved one by one: those with a node that is not plain,
     with nodes that are not ascending, or with more than `most` nodes. Sets odd uint8 [n]; returns
-    how many there are.
+    how many notifications are odd.
 
     codes int64 [k]; plain uint8 [c].
     """
@@ -133,8 +133,8 @@ def keep_lowest(
 def list_distinct(codes: Any, local: Any, which: Any, used: Any) -> Any:
     """List the distinct codes, in the order of first occurrence; returns how many there are.
 
-    codes int64 [k]; local int64 [c], -1 everywhere before and after. Sets which int64 [k], the
-    position of each code among the distinct ones, and used int64 [k], the distinct ones.
+    codes int64 [k]; local int64 [c], -1 everywhere before and after the call. Sets which int64 [k],
+    the position of each code among the distinct codes, and used int64 [k], the distinct codes.
     """
     many = 0
     for at in range(len(codes)):

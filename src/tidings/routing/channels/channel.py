@@ -38,7 +38,7 @@ class Channel:
         self.up = 0  # its number on the link to the hop
         self.below: dict[Name, int] = {}  # its number on the link of each neighbour that uses it
         self.is_kept = False  # whether the node keeps the channel even if nobody uses it
-        self.used = now  # when the last message that was no repetition came or went
+        self.used = now  # when the last message that was not a repetition came or went
         self.woken = now
         self.beaten = float("-inf")  # when the machine last sent a beat
         self.told = 0  # notifications that were forwarded so far

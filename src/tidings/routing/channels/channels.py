@@ -30,7 +30,7 @@ from tidings.routing.protocol.limits import Limits
 from tidings.routing.protocol.times import Times
 
 MISSED = 4  # a channel that misses this many beats counts as silent
-KEEP_ALIVE = 8  # ticks, each half a beat, in which neighbours that want nothing get one beat
+KEEP_ALIVE = 8  # neighbours that want nothing get one beat in this many ticks of half a beat
 QUIET = 2  # beats without traffic after which a channel may sleep
 
 
@@ -51,7 +51,8 @@ class Channels:
         self.known: dict[str, Channel] = {}
         self.awake: dict[str, Channel] = {}
         self.counts: Counter[str] = Counter()
-        """Refused and senseless requests, and publications that were dropped."""
+        """How many requests were refused or made no sense, and how many publications were
+        dropped."""
         self.links = Links(self.counts)
         self._links, self._hops = self.links.neighbours, self.links.hops
         self._checked = self._pulsed_up = self._pulsed_down = float("-inf")
@@ -200,8 +201,8 @@ class Channels:
         return self.send(channel, machine.drain_outgoing(), now)
 
     def hear(self, link: Name, number: int, message: m.Resubscribe) -> None:
-        """Record a neighbour's message as soon as it arrives, because later pulses stand for it.
-        The message itself may be handled after those pulses."""
+        """Record a neighbour's message as soon as it arrives, because later pulses repeat it. The
+        message itself may be handled after those pulses."""
         if number and self.find(link, number) is not None:
             self._links[link].heard.put(number, message)
 

@@ -38,7 +38,7 @@ MOST_WAITING = 32 << 20  # bytes of notifications that wait on one link
 STUCK = 2  # a link is closed when this many times `most` bytes of one channel wait
 OVERDRAWN = 4  # a neighbour with more windows of held publications is not read
 MOST_HELD = 64 << 20  # bytes of publications that wait at one node
-_SMALL = 256  # bytes that count for a message without content
+_SMALL = 256  # bytes that are counted for a message without content
 
 HEAVY_UP = m.Publish | m.HandOver
 HEAVY_DOWN = m.Notification | m.Recovered
@@ -108,9 +108,9 @@ class Flow:
         self._queues: dict[int, deque[WaitingFrames]] = {}
         self._sizes: dict[int, int] = {}
         self.held: dict[int, int] = {}
-        """Bytes that came over this link and wait for credit on another, by channel."""
+        """Bytes that came over this link and wait for credit on another link, by channel."""
         self.is_blocked = False
-        """Whether the connection itself takes no more at present."""
+        """Whether the connection itself accepts no more data at present."""
 
     # -- the receiver --------------------------------------------------------------------------
 

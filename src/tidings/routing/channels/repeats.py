@@ -91,7 +91,7 @@ class Heard(_Latest):
         super().__init__()
         self._amiss = 0
         self.at = float("-inf")
-        """When the last pulse came that repeats what was heard."""
+        """When the last pulse came that repeats the messages that are kept here."""
 
     def take(self, pulse: m.Pulse, now: float) -> bool:
         """Process a pulse; return True if the other end must send all messages again."""

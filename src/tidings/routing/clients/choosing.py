@@ -1,5 +1,5 @@
-"""Which router an agent should use. The rendezvous point advises it about loads, and the agent
-measures round trips itself.
+"""Which router an agent should use. The rendezvous point tells the agent the loads of routers, and
+the agent measures round trips itself.
 
     Advised ──> loads ──> measure some round trips ──> costs ──> a better router? ──> wait ──> move
                                                                      ^── still better by then?

@@ -11,10 +11,11 @@ confirmed after the cursor:
 
     handed out   1 2 3 4 5 6 7      3 and 7 are the pieces of a payload, 5 is confirmed:
     confirmed    ───┤ . ──┤         serial = 2, upto = 5, gaps = 3
-The rendezvous point also hears which subscriber has the name: each message has the term of the
-resumption. So a message is sent when the subscription begins, when the rendezvous point was started
-again, and when there was none for a while although notifications were handed out. If another
-subscriber has claimed the name since, the answer says so.
+
+The messages also tell the rendezvous point which subscriber has the name: each message has the term
+of the resumption. So a message is sent when the subscription begins, when the rendezvous point was
+restarted, and when there was no message for a while although notifications were handed out. If
+another subscriber has claimed the name since, the answer says so.
 
 At most one message is in flight. Each message contains all confirmations that may not be on the
 disk yet, so a lost message does no harm.
@@ -58,7 +59,7 @@ class Confirming:
         self.displaced = False
         """Whether another subscriber has claimed the name."""
         self.claimed = False
-        """Whether the rendezvous point has heard who has the name since the last `begin`."""
+        """Whether the rendezvous point was told who has the name since the last `begin`."""
         self._term = 0
         self._claims = False  # must the name be claimed?
         self._is_quiet = True  # was nothing handed out since the last message?

@@ -52,8 +52,8 @@ class Delivery(msgspec.Struct, frozen=True):
 
     @property
     def parts(self) -> dict[str, list[str]]:
-        """For each filter in `matched` that has named parts, the names of those that are true on
-        the attributes. Empty if the publisher did not send the attributes."""
+        """For each filter in `matched` that has named parts, the names of the parts that are true
+        for the attributes. Empty if the publisher did not send the attributes."""
         named = [text for text in self.matched if may_have_names(text)]
         attributes = self.attributes if named else None
         if attributes is None:
@@ -93,7 +93,7 @@ class Interrupted(msgspec.Struct, frozen=True):
 
 
 class Resumed(msgspec.Struct, frozen=True):
-    """An interruption is over; it took `seconds`. The notifications that were missed meanwhile
+    """An interruption is over; it lasted `seconds`. The notifications that were missed meanwhile
     follow, unless `Lost` or `Break` says otherwise."""
 
     seconds: float

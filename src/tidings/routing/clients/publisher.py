@@ -45,7 +45,7 @@ class Refused(msgspec.Struct, frozen=True):
     stamp: int
     reason: str
     version: int = 0
-    """If its tag was too old: the version to tag it at."""
+    """If the tag was too old, the version at which to tag the notification again."""
 
 
 class Publisher:
@@ -71,7 +71,8 @@ class Publisher:
         self.window = window
         self.refused: list[Refused] = []
         self.early: list[int] = []
-        """Stamps that were acknowledged before an earlier one, until they are taken from here."""
+        """Stamps that were acknowledged before an earlier stamp; the reader removes them from this
+        list."""
         self.breaks: deque[Break] = deque()
         self._incarnation = 0
         self._before = acknowledged  # the last stamp of an earlier run of the publisher

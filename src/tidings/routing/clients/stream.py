@@ -41,7 +41,7 @@ class Stream:
         self.node = 0
         self.begun = 0  # notifications after this serial must arrive
         self.settled = 0  # up to this serial, no notification of the present node is missing
-        self._floor = 0  # up to this serial, none of earlier nodes either
+        self._floor = 0  # up to this serial, no notification of an earlier node is missing either
         self._tracker = Stages()
         self._total = 0  # the total of the node, up to `settled`
         # The serials after `_floor` that have arrived. A notification may arrive again, with a mark
@@ -173,7 +173,7 @@ class Stream:
         if is_complete:
             came = self._count_since_settled(message.serial)
             lost = message.total - self._total - came
-            if lost > 0:  # given up, or of nodes that the root has forgotten
+            if lost > 0:  # given up, or of nodes forgotten by the root
                 self.handout.tell_lost(lost)
             self._complete_up_to(message.serial, message.total)
         self.release()  # make room before the next request
@@ -214,7 +214,7 @@ class Stream:
         self._close_past()
 
     def _take_settled(self, message: m.Settled) -> None:
-        self._give_up(message.lost)  # this also holds in a late answer to an earlier question
+        self._give_up(message.lost)  # also if the answer is late, to an earlier question
         questions = self.questions
         is_late = message.request != questions.request
         if questions.recovering is None or (is_late and not self._has_asked_for()):
@@ -248,8 +248,8 @@ class Stream:
         )
 
     def release(self, *, all_: bool = False) -> None:
-        """Hand out the notifications that need not be held back any more: those up to the serial up
-        to which nothing is missing, or all of them if nothing is missing or in doubt."""
+        """Hand out the notifications that need not be held back any more: those before any missing
+        notification, or all of them if nothing is missing or in doubt."""
         order = self.order
         if order is None or not order:
             return

@@ -87,7 +87,7 @@ class Subscriber:
         self._handout = HandOut(most, matched, order, self.confirming)
         self.inbox = self._handout.inbox
         self.stream = Stream(self.times, self._standing, self._handout)
-        self._flows = False  # is `stream.flows()` true since the last message?
+        self._flows = False  # was `stream.flows()` true after the last message?
         self._joining = Joining(
             interest, dialect, self._standing, self.stream, self.confirming, fast=self._fast,
             granted=0 if granted is None else granted[1], patience=self.times.request,
@@ -319,7 +319,7 @@ class Subscriber:
         if self._fast:
             self.stream.settled = max(self.complete, message.serial)
         else:
-            # the sum of one node is its total
+            # a subscriber has one node, so the sum in the beat is the total of that node
             self.stream.compare(message.serial, message.sum, behind=message.behind)
 
     def _on_reply(self, message: m.Counted | m.Recovered | m.Settled) -> None:

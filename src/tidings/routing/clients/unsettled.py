@@ -18,8 +18,8 @@ from tidings.routing.protocol.contents.bodies import About
 MOST_BYTES = 16 << 20  # bytes in flight, unless a single notification is larger
 WIDE = 1 << 16  # notifications in flight, if they are settled in any order
 WIDE_BYTES = 128 << 20
-PATIENCE = 60.0  # seconds until one of them is repeated; the pause doubles each time
-MOST_AGAIN = 500  # how many of them are repeated at a time
+PATIENCE = 60.0  # seconds until such a notification is repeated; the pause doubles each time
+MOST_AGAIN = 500  # notifications that are repeated at a time
 
 Waiting = tuple[bytes, bytes, About | None, bytes]  # content, payload, metadata, tag
 
@@ -29,19 +29,19 @@ class Unsettled:
 
     def __init__(self, acknowledged: int, window: int) -> None:
         self.acknowledged = acknowledged
-        """The last stamp up to which all are settled."""
+        """The stamp up to which all publications are settled."""
         self.last = acknowledged
         """The last stamp that was given."""
         self.is_unordered = False
         """Whether stamps are settled in any order."""
         self.sent = 0
-        """How many are in flight."""
+        """How many publications are in flight."""
         self.sent_bytes = 0
         self._window = window
         self._allowed = window  # how many may be in flight; fewer after a silence
         self._waiting: dict[int, Waiting] = {}
         self._next = acknowledged + 1  # the first stamp that was not sent
-        self._due: list[tuple[float, float, int]] = []  # when to repeat; after how long; stamp
+        self._due: list[tuple[float, float, int]] = []  # time of repetition, pause before it, stamp
 
     def __bool__(self) -> bool:
         return bool(self._waiting)

@@ -10,7 +10,7 @@ disk.
     shared_bodies.py   the bodies of all links of a node, within one bound
 
 A link restores the whole frame before it passes the frame on, so no other code knows about
-references. routing/learning decides which neighbours get a body early.
+references. The folder routing/learning decides which neighbours get a body early.
 
 Used by network and broker. Start at early_bodies.py.
 """

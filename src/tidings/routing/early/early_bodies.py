@@ -23,7 +23,7 @@ from tidings.routing.protocol import frames
 MOST_BODIES = 1_024
 MOST_BYTES = 4 << 20
 LEAST_BODY = 1 << 10
-"""To send a smaller body again costs less than an early frame."""
+"""Sending a smaller body again costs less than an early frame."""
 LARGEST_BODY = MOST_BYTES // 4
 
 Item = TypeVar("Item")
@@ -115,7 +115,7 @@ class SentBodies:
 
     def add(self, number: int, early: Early, body: SharedBody | None = None) -> None:
         """Note a body that was sent early, in the channel that has this number on the link. `body`
-        is the one that the links of the node share."""
+        is the copy that the links of the node share."""
         size = len(early.body)
         self.sent += size
         kept = number, early.key, body or SharedBody(early.body)

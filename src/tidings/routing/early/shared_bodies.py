@@ -1,8 +1,8 @@
 """The early bodies that a node has sent over all its links; one bound applies to all of them.
 
-Links to which the same body was sent share it. If the bodies of all links together take too many
-bytes, the node forgets the oldest bodies. The links keep the positions and sizes of these, so both
-ends of a link still drop the same bodies at the same position; a notification whose body is
+Links that have sent the same body share one copy of it. If the bodies of all links together take
+too many bytes, the node forgets the oldest bodies. The links keep the positions and sizes of these,
+so both ends of a link still drop the same bodies at the same position; a notification whose body is
 forgotten is sent whole.
 """
 
@@ -37,8 +37,8 @@ class SharedBodies:
         return len(self._kept)
 
     def share(self, body: bytes) -> SharedBody:
-        """Return a body that several links can keep. Its bytes count until no link keeps it any
-        more."""
+        """Return a body that several links can keep. Its bytes count towards the bound until no
+        link keeps it any more."""
         number, shared = next(self._numbers), SharedBody(body)
         self._kept[number] = ref(shared, lambda _: self._drop(number)), len(body)
         self.bytes += len(body)

@@ -155,7 +155,7 @@ class CoverGraph:
         kept: list[int] = []
         for child in below:
             over = self._edges.parents(child)
-            if uppers.issuperset(over):  # then a node of `above` that covers the child is a parent
+            if uppers.issuperset(over):  # so nodes of `above` that cover the child are its parents
                 if not above.issubset(over):
                     return None
                 kept.append(child)

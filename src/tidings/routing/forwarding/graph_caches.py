@@ -93,7 +93,8 @@ class NodeCache(dict[int, Value]):
 
 class Header(Generic[Key]):
     """A header in the index of a cache. The index has a header once for each of its nodes.
-    `is_dropped` saves hashing the tuple for each of them, which Python does anew each time."""
+    `is_dropped` avoids hashing the tuple again for each node; Python does not cache the hashes of
+    tuples."""
 
     __slots__ = ("is_dropped", "key")
 

@@ -50,8 +50,8 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
 
     def groups(self, label: Label) -> Groups[Neighbour]:
         """The neighbours that get a notification with this label, by the label that they get; an
-        empty label stands for the same label. Unknown nodes are ignored. The result is the same
-        object for nodes with the same labels, and is valid until the graph changes."""
+        empty label means that the label stays the same. Unknown nodes are ignored. The result is
+        the same object for nodes with the same labels, and is valid until the graph changes."""
         if len(label) != 1:
             found: dict[Label, list[Neighbour]] = {}
             for neighbour, new in self.forward(label).items():
@@ -172,8 +172,8 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
 
     def insert(self, number: int, parents: Iterable[int], children: Iterable[int]) -> bool:
         """Insert a node between the parents that cover it and the children that it covers. If the
-        node exists, add the new edges. Unknown parents and children are ignored. True if the edges
-        of existing nodes changed."""
+        node exists, add the new edges. Unknown parents and children are ignored. Return True if the
+        edges of existing nodes changed."""
         is_known = number in self
         slot, changed = self._place(number, parents, children)
         if slot == len(self._labels):

@@ -46,7 +46,7 @@ class MovingRouter(Router):
         self.beside: Name | None = None
         """The other node above, if there are two links."""
         self.is_moving = False
-        """Is the router about to move to the node beside?"""
+        """Is the router about to move to the node `beside`?"""
         self._said = self._repeated = self._move_began = float("-inf")
 
     # -- moves ---------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ class MovingRouter(Router):
         self.send(self.home if isinstance(message, m.Publish) else self.upstream, message)
 
     def _take_beside(self, message: m.Down) -> None:
-        """Handle a message from the other node above. The message is of the present life."""
+        """Handle a message from the other node above. The message belongs to the present life."""
         if isinstance(message, m.Beat):
             if message.subscribed != self._wanted_beside():
                 if self.context.now - self._said >= self.times.retry:

@@ -81,7 +81,7 @@ def ways_of(
 ) -> dict[Neighbour, Way]:
     """How a notification with these labels is sent to each neighbour; neighbours that do not get it
     are left out. Cost: a lookup for each mark, and a step for each neighbour at each mark. In the
-    usual case that all marks have the same labels, each neighbour takes only one step."""
+    usual case, all marks have the same labels, and each neighbour takes only one step."""
     each = [graph.groups(label) for label in labels]
     if each and all(groups is each[0] for groups in each):
         ways = _join_equal(each[0], labels)

@@ -17,7 +17,7 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.messages import KEY_ID, SIGNATURE
 
 PURPOSE = b"tidings ticket 1\0"
-"""The beginning of what is signed, so that no signature can be used for another purpose."""
+"""The first bytes of the signed data, so that no signature can be used for another purpose."""
 
 
 class Ticket(msgspec.Struct, frozen=True, array_like=True):

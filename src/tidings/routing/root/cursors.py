@@ -164,7 +164,7 @@ class Cursors:
         self._held.add(node)
 
     def let_go(self, node: int) -> None:
-        """Note that the last named subscription without a cursor has left a node."""
+        """Note that no named subscription without a cursor needs a node any more."""
         self._held.discard(node)
 
     @property

@@ -55,13 +55,14 @@ class History(msgspec.Struct):
     """The first life of the lineage. It changes after a loss, when a new lineage begins."""
     version: int = 0
     floor: int = 0
-    """The oldest version since which every removed node is known."""
+    """Every node that was removed after this version is known."""
     renewed: int = 0
     """A follower at an older version must start over."""
     base: int = 0
     """All numbers of this life are higher."""
     spans: list[tuple[int, int]] = []
-    """The numbers of earlier lives: each life used those above the first, up to the second."""
+    """The numbers of earlier lives: each life used those above the first number, up to the
+    second."""
     hidden: tuple[int, ...] = ()
     """Stored nodes that are not in the graph, because their filters are refused now."""
     declaration: str = ""

@@ -98,8 +98,8 @@ class Naming:
         )))  # fmt: skip
 
     def _is_same(self, known: Cursor, message: m.Resume) -> bool:
-        """Is the filter the one that the name has? The texts may differ if both have the same node,
-        or if they would have the same node had the old one not ended."""
+        """Is the filter the one that the name has? The texts may differ if they have the same node,
+        or would have the same node if the old node had not ended."""
         if known.node == message.node or known.interest == message.interest:
             return True
         try:

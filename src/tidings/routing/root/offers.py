@@ -50,7 +50,8 @@ class Offers:
         self._charges = charges
         self._rights = rights
         self.most = 0
-        """At most this many neighbours of all nodes on the way may want what the agent wants."""
+        """An agent gets an offer if fewer neighbours than this, of all nodes on the way, want the
+        same notifications."""
         self.issue: Callable[[m.Apply], tuple[str, str]] = lambda _: ("", "")
         """The address and a ticket for an agent; empty if there is no room."""
         self.is_direct: Callable[[Name], bool] = lambda _: False

@@ -129,8 +129,8 @@ def load_graph(placed: Sequence[Placed], history: History | None = None) -> Labe
 def recall_coverings(graph: LabelGraph[Name], history: History, equal: dict[int, set[int]]) -> None:
     """Restore the edges and equalities that only removed nodes proved: the nodes above a removed
     node cover the nodes below it, and the nodes equal to it are equal to each other. Tags of older
-    versions rely on these. Removals from before filters were last interpreted differently prove
-    nothing any more; tags from that time are not used either.
+    versions rely on these. Removals from before the last change to how filters are interpreted
+    prove nothing any more, and tags from that time are not used.
     """
     for gone in history.gone.values():
         if gone.version <= history.renewed:

@@ -21,7 +21,7 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.contents.bodies import About, unwrap
 from tidings.routing.protocol.contents.related import Related, find_related
 
-RECENT = 4096  # the latest notifications, to find duplicates: more than a publisher has in flight
+RECENT = 4096  # notifications remembered to find duplicates: more than a publisher has in flight
 
 
 class HandOut:
@@ -72,7 +72,8 @@ class HandOut:
         *,
         is_requested: bool,
     ) -> None:
-        """Hand out a notification, or hold it back until its turn. Its marks are settled."""
+        """Hand out a notification, or hold it back until its turn. The marks of the notification
+        must already be settled."""
         matched, order = self._matched(message), self.order
         related = find_related(message, tuple(mark.node for mark in marks))
         if order is None:
@@ -153,8 +154,8 @@ class HandOut:
         *,
         related: Related | None,
     ) -> None:
-        """Put a notification into the inbox. Only if a tracker is given are its marks recorded for
-        confirmation."""
+        """Put a notification into the inbox. Its marks are recorded for confirmation only if a
+        tracker is given."""
         about, payload = unwrap(message.payload)
         serial, confirming = message.serial, self._confirming
         if confirming is not None and tracker is not None:

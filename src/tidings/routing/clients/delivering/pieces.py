@@ -60,7 +60,7 @@ class Pieces:
         self._bytes = self._count = 0
         self._gone: dict[Key, None] = {}  # dropped ones
         self.dropped: list[Dropped] = []
-        """Payloads that were dropped; who reads the list empties it."""
+        """Payloads that were dropped; the reader of the list must empty it."""
 
     def __bool__(self) -> bool:
         return bool(self._found)

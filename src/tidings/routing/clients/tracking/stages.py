@@ -40,8 +40,8 @@ class Past(msgspec.Struct):
 
 
 class Stages:
-    """The trackers of one subscriber, as the module docstring explains. Without revisions, there is
-    only one."""
+    """The trackers of one subscriber, one for each meaning of its interest. Without revisions,
+    there is only one."""
 
     def __init__(self, counts: Mapping[int, int] | None = None) -> None:
         self.now = Tracker(counts or {})
@@ -51,8 +51,8 @@ class Stages:
     def advance(self, step: Step, complete: int, missing: int) -> None:
         """Begin another meaning. Up to the serial `complete`, nothing is missing; after it,
         `missing` notifications are. The counts at the end of the present meaning show which numbers
-        these have. A meaning without serials is left out; it occurs because a rendezvous point that
-        was killed during a revision begins the revision again."""
+        these have. A meaning without serials is left out. Such a meaning occurs if a rendezvous
+        point was killed during a revision, and begins the revision again."""
         if step.serial > self._since and missing > 0:
             late = {node for node, serial in step.ended.items() if serial <= complete}
             self.now.learn({node: many for node, many in step.ends.items() if node not in late})

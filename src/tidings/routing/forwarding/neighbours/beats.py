@@ -23,7 +23,7 @@ from tidings.routing.protocol.digests import mix_edges
 SELDOM = 4  # neighbours that want nothing get one beat in this many
 FEW = 32  # each call sends beats to this many neighbours that want nothing, plus a share of all
 SHARES = 64  # the share is one in this many neighbours, unless the caller gives another
-SLICE = 1000  # nodes whose edges are compared with one beat
+SLICE = 1000  # nodes whose edges are in the digest of one beat
 GRAPH = 5000  # nodes in one Graph message
 
 
@@ -34,7 +34,7 @@ class Beats:
         self._context = context
         self._graph = graph
         self._sums = sums
-        self._turns: deque[tuple[Name, Neighbour]] = deque()  # in order of turns for digests
+        self._turns: deque[tuple[Name, Neighbour]] = deque()  # neighbours take turns to get digests
         # each neighbour, with the time of its last beat or an earlier time; the count makes entries
         # unique
         self._beaten: list[tuple[float, int, Name, Neighbour]] = []

@@ -36,7 +36,7 @@ class Neighbour(msgspec.Struct):
     heard: float
     nodes: set[int] = msgspec.field(default_factory=set)  # the nodes that it wants
     tally: Tally = msgspec.field(default_factory=Tally)  # of these nodes
-    done: int = 0  # the neighbour needs nothing up to this serial
+    done: int = 0  # the neighbour needs no notifications up to this serial
     says_done: bool = False  # whether it has reported `done`; publishers never do
     part: int = 0  # the slice of its edges for the next digest
     unknown: set[int] = msgspec.field(default_factory=set)  # wanted nodes not in the graph yet
@@ -64,11 +64,11 @@ class Context:
         self.owner_of: Callable[[Name], str] = lambda _: ""
         """The owner of a neighbour's requests; empty for routers, which name owners themselves."""
         self.party_of: Callable[[Name], str] = lambda _: ""
-        """The owner of a neighbour's named subscriptions, if it is known by another name where the
-        neighbour applied for its link; otherwise empty."""
+        """The owner of a neighbour's named subscriptions, if the router where the neighbour applied
+        for its link knows the owner by another name; otherwise empty."""
         self.within_of: Callable[[Name], m.Within] = lambda _: ()
-        """The filters that must cover whatever a neighbour subscribes to; none if it may subscribe
-        to everything."""
+        """The filters that must cover all nodes that a neighbour subscribes to; empty if it may
+        subscribe to all nodes."""
         self._out: list[Sent] = []
         self._single = 0  # how many messages in `_out` can be merged
 

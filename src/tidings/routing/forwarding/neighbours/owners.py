@@ -1,7 +1,7 @@
 """The names of owners.
 
 The router or root to which an owner is linked says who the owner is. Each further node on the way
-to the root puts the name of the router below it in front. So `edge/alice` and `west/alice` are two
+to the root prepends the name of the router below it. So `edge/alice` and `west/alice` are two
 owners.
 """
 

@@ -74,8 +74,8 @@ class Rights:
         return ""
 
     def revoke(self, is_void: Callable[[Signed], bool]) -> list[Name]:
-        """Forget the signed grants that expired or are void; return the neighbours that had
-        some."""
+        """Forget the signed grants that have expired or are void; return the neighbours that had
+        such grants."""
         found: list[Name] = []
         for name in [*self._holders]:
             known = self._context.neighbours.get(name)

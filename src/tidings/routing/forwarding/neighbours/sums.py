@@ -27,13 +27,13 @@ class Sums:
         self.serial = 0
         """The serial up to which the totals of nodes are correct, except for `lagging` nodes."""
         self.is_behind = False
-        """Is this node out of step with the node above it, or was a node above out of step? While
-        nodes on the way still lack subscriptions, some notifications do not reach this node, and
-        nothing shows where they are missing."""
+        """Is this node not in step with the node above it, or was this reported of a node further
+        up? While nodes on the way still lack subscriptions, some notifications do not reach this
+        node, and nothing shows where they are missing."""
         self.lagging: dict[int, int] = {}
         """Nodes whose totals are correct only up to another serial, and that serial."""
         self.counted: dict[int, int] = {}
-        """Old totals that the sums still include, of nodes whose totals have changed since."""
+        """For nodes whose totals have changed since, the old totals that the sums still include."""
 
     def highest_seen(self) -> int:
         """The highest serial that this node has seen."""

@@ -28,9 +28,10 @@ LONGEST_NAME = 255  # characters
 LONGEST_SUBJECT = 1024
 LONGEST_REASON = 300  # characters
 UNKNOWN = "found a node that is not known here"
-"""Why a suggested filter is refused, if a crash took back a node around it."""
+"""Why a suggested filter is refused, if a node above or below it was lost in a crash."""
 NODE = "node"
-"""The dialect of an interest that is the number of a node, which somebody else obtained."""
+"""The dialect of an interest that is the number of a node. Somebody else has obtained this
+number."""
 MOST_TAG = 8 * (2 + 65_535)  # bytes; a tag has at most as many nodes as a notification has marks
 PartyName = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
 """The name of a node, an owner or a publisher. Its length is limited, because nodes store it."""
@@ -44,7 +45,7 @@ Within = Annotated[
     tuple[Annotated[str, msgspec.Meta(max_length=LONGEST_WITHIN)], ...], msgspec.Meta(max_length=8)
 ]
 """Filters, each of which must cover what a subscriber asks for. The nodes on the way to the root
-set these filters, from the rights of the neighbour that asks."""
+take these filters from the rights of the neighbour that asks."""
 
 
 class Mark(NamedTuple):

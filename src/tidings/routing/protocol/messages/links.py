@@ -58,7 +58,8 @@ class Presented(Message, frozen=True, tag="presented"):
 
 
 REPLACED = "it was replaced by another link of the same name"
-"""The reason that a link gets if another link takes its name; its agent does not come back then."""
+"""The reason for closing a link when another link takes its name. The agent of the closed link does
+not connect again."""
 
 
 class Identify(Message, frozen=True, tag="identify"):
@@ -122,4 +123,4 @@ class Credit(Message, frozen=True, tag="credit"):
 
 
 class Repeat(Message, frozen=True, tag="repeat"):
-    """A request for all messages that pulses stand for, sent when digests differ."""
+    """A request for all messages that pulses repeat. It is sent when digests differ."""

@@ -61,7 +61,7 @@ class ChannelStatus(msgspec.Struct, frozen=True, array_like=True):
 
 
 class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
-    """The status of a process of the network, which is not a node of the content graph."""
+    """The status of a node of the network: a process, not a node of the content graph."""
 
     depth: Annotated[int, msgspec.Meta(ge=0, lt=MOST_DEPTH)]  # levels below the reporting node
     name: Short
@@ -87,7 +87,7 @@ class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
     acknowledged: Number = 0  # processes that have this version or a later one
     switched_off: Short = ""  # the names of predicates that are switched off
     reached: Short = ""  # the address by which agents reach the node; empty if they should not
-    most: Number = 0  # the most neighbours that it takes
+    most: Number = 0  # the most neighbours that it accepts
     rate: Number = 0  # notifications per second to neighbours, since the last report
     waiting: Number = 0  # bytes in the queues of all links
     preprocessors: Annotated[
@@ -103,7 +103,7 @@ class RouterLoad(msgspec.Struct, frozen=True, array_like=True):
 
     name: Short
     neighbours: Number = 0
-    most: Number = 0  # the most neighbours that it takes
+    most: Number = 0  # the most neighbours that it accepts
     waiting: Number = 0  # bytes in its queues
     rate: Number = 0  # notifications per second to its neighbours
     address: Short = ""  # as `tidings://host:port`

@@ -78,8 +78,8 @@ class Redraw(Up, frozen=True, tag="redraw"):
 
 class Ask(Message, frozen=True, tag="ask"):
     """Which node belongs to an interest? An interest is a text in a dialect; routers do not read
-    it. The node to which the asker is linked sets the owner, and each further node on the way puts
-    the name of the router below it in front. `was` is the node that the asker had, if that node no
+    it. The node to which the asker is linked sets the owner, and each further node on the way
+    prepends the name of the router below it. `was` is the node that the asker had, if that node no
     longer exists. `node` is the node that a preprocessor has named for the interest."""
 
     request: Number
@@ -97,7 +97,8 @@ class Ask(Message, frozen=True, tag="ask"):
 
 
 class Count(Up, frozen=True, tag="count"):
-    """What are the counts of a node and of all nodes below it, if they changed since a serial?"""
+    """What are the counts of a node and of all nodes below it? The answer has only the counts that
+    changed since a serial."""
 
     request: Number
     node: Number
@@ -128,7 +129,7 @@ class Confirm(Up, frozen=True, tag="confirm"):
     `upto`, except the serials in `gaps`, which are pieces of payloads that were not complete by
     then. `term` is the term of its resumption: the subscriber with the highest term has the name,
     and those with lower terms are told so. With `drop`, the subscriber gives up the name; with term
-    0, the name is given up whoever has it."""
+    0, the name is given up no matter who has it."""
 
     request: Number
     name: PartyName

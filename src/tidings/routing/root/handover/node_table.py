@@ -28,8 +28,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 class NodeTable:
-    """The cache that the module docstring describes. The arrays may be longer than the part in
-    use."""
+    """A cache of facts about nodes, by code. The arrays may be longer than the part in use."""
 
     def __init__(self, look: Callable[[int], tuple[bool, Iterable[int]]]) -> None:
         """`look` says whether a node is plain, and which nodes cover it."""

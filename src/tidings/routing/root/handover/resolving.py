@@ -68,7 +68,8 @@ class Resolving:
         self._tagger = tagger
         self._caches = caches
         self.equal: dict[int, set[int]] = {}
-        """Nodes that removed nodes prove to be equal, each with the nodes that it is equal to."""
+        """Nodes that are equal to others, as removed nodes prove; each with the nodes that it is
+        equal to."""
         self.table = caches.add(NodeTable(self._look))
         self._known: HeaderCache[tuple[int, Label], Label] = caches.add(HeaderCache(MOST_KNOWN))
 

@@ -74,7 +74,7 @@ class NodeLifecycle(NodePart):
         for node, first, last in ranges:
             first = max(first, 1)
             if self.is_known(node):
-                last = min(last, self._count_of(node))  # the journal may have unknown nodes
+                last = min(last, self._count_of(node))  # unknown nodes may be in the journal
             last = min(last, first + left - 1)
             if first <= last:
                 found.append(m.Range(node, first, last))
@@ -102,7 +102,7 @@ class NodeLifecycle(NodePart):
         self.unwanted.pop(node, None)
         self.settle(node)
         if self._relating is not None and node in self._relating.bases:
-            self.settle(self._relating.bases[node])  # perhaps nobody ever wants it alone
+            self.settle(self._relating.bases[node])  # nobody may subscribe to the exact node
 
     def stop_wanting(self, node: int) -> None:
         """Note that nobody wants a node any more, or that nobody wants a new node yet."""

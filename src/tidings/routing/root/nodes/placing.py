@@ -211,7 +211,7 @@ class Placing(NodePart):
 
     def _claim(self, node: int, owner: str, *, is_new: bool) -> None:
         """Make the owner that asked for a node its only owner, or one of several."""
-        if self._set_aside.bring_back(node):  # requested by an owner with room
+        if self._set_aside.bring_back(node):  # requested by an owner whose share has room
             self._set_aside.own(node, (owner,))
         elif is_new:
             self._claims.add(node, owner)

@@ -6,9 +6,9 @@
     c  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇                            │
 
 A node with several owners is charged to each of them. If one of these owners has too many nodes, it
-no longer owns the node, but the node stays for the others. So nobody can harm an owner by asking
-for the same filter. If all owners together have too many nodes, the owners with the most nodes lose
-nodes first.
+loses the node, but the node stays for the others. So nobody can harm an owner by asking for the
+same filter. If all owners together have too many nodes, the owners with the most nodes lose nodes
+first.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ BYTES = 1 << 20  # the most bytes in the frames of a run, unless a single frame 
 Numbers = npt.NDArray[np.int64]
 _MAGIC = np.frombuffer(MAGIC, np.uint8)
 _NO_PLACES = [2, 3, 9]  # the columns that are not offsets in the buffer
-_PAIR = b"\x92"  # begins an array of two in MessagePack
+_PAIR = b"\x92"  # the first byte of an array of two elements in MessagePack
 _decode = msgspec.msgpack.Decoder(tuple[str, int]).decode
 
 

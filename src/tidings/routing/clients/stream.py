@@ -173,7 +173,7 @@ class Stream:
         if is_complete:
             came = self._count_since_settled(message.serial)
             lost = message.total - self._total - came
-            if lost > 0:  # given up, or of nodes forgotten by the root
+            if lost > 0:  # they were given up, or the root has forgotten their nodes
                 self.handout.tell_lost(lost)
             self._complete_up_to(message.serial, message.total)
         self.release()  # make room before the next request
@@ -214,7 +214,7 @@ class Stream:
         self._close_past()
 
     def _take_settled(self, message: m.Settled) -> None:
-        self._give_up(message.lost)  # also if the answer is late, to an earlier question
+        self._give_up(message.lost)  # late answers to earlier questions also count
         questions = self.questions
         is_late = message.request != questions.request
         if questions.recovering is None or (is_late and not self._has_asked_for()):

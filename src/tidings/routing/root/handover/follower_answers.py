@@ -83,7 +83,8 @@ class Following:
             self._preprocessors[message.address] = known
 
     def _count_missing(self, life: int, version: int) -> int:
-        """How many changes to nodes a process lacks that has this version of a life."""
+        """How many changes to nodes came after this version of a life; the number of all nodes if
+        that is not known."""
         registry = self._registry
         known = life == registry.history.life and registry.history.changed_since(version)
         return registry.count_since(version) if known else len(registry)

@@ -102,7 +102,7 @@ class NodeLifecycle(NodePart):
         self.unwanted.pop(node, None)
         self.settle(node)
         if self._relating is not None and node in self._relating.bases:
-            self.settle(self._relating.bases[node])  # nobody may subscribe to the exact node
+            self.settle(self._relating.bases[node])  # the exact node may have no subscribers
 
     def stop_wanting(self, node: int) -> None:
         """Note that nobody wants a node any more, or that nobody wants a new node yet."""

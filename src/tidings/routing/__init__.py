@@ -16,8 +16,8 @@ returns the messages to send. So tests run whole networks in one process, with s
 (tests/routing).
 
 Network, broker, store and studies import from these folders. Users use the agent (network) instead.
-Start at forwarding/label_graph.py, then forwarding/router.py; docs/network.md is the theory of
-operation.
+Start at forwarding/label_graph.py, then forwarding/router.py; docs/network.md explains how the
+network operates.
 """
 
 from tidings.routing.forwarding.label_graph import LabelGraph

@@ -17,14 +17,14 @@
     repeats.py      pulses: one message for each link repeats the last message of each channel
     sleeping.py     channels without traffic, of which only a few values are kept
 
-Numbers belong to one link. The lower end of a link chooses them, because a channel is always first
-named from below, by a subscriber or a publisher. So neither end waits for an answer, and the two
-ends never choose the same number. A number is not used again on the same link.
+A channel has its own number on each link. The lower end of a link chooses the number, because a
+channel is always opened from below, for a subscriber or a publisher. So neither end waits for an
+answer, and the two ends never choose the same number. A number is never reused on the same link.
 
-The state machine of a channel (forwarding/router.py) does not know other channels, so no message of
-one channel can reach another, if numbers are translated correctly. Nothing here does I/O or
-reads a clock. Used by network, broker and studies, not by users; but users who run routers in their
-own programs import `Route`. Start at channels.py.
+The state machine of a channel (forwarding/router.py) knows no other channels. So as long as numbers
+are translated correctly, no message of one channel can reach another. Nothing here does I/O or
+reads a clock. Used by network, broker and studies. Users need only `Route`, to run routers in their
+own programs. Start at channels.py.
 """
 
 from tidings.routing.channels.channel import Channel, Machine

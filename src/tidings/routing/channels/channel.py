@@ -1,4 +1,5 @@
-"""One channel of a node: its state machine, or what is kept of it, and its numbers on links."""
+"""One channel of a node: its state machine, or the data that is kept while it sleeps, and its
+numbers on links."""
 
 from __future__ import annotations
 
@@ -35,9 +36,9 @@ class Channel:
         self.asleep: Asleep | None = None
         self.hop = hop  # the node above for this channel; None at its rendezvous point
         self.up = 0  # its number on the link to the hop
-        self.below: dict[Name, int] = {}  # its number on the link of each neighbour that has it
-        self.is_kept = False  # whether the node keeps the channel even if nobody has it
-        self.used = now  # when something other than a repetition last came or went
+        self.below: dict[Name, int] = {}  # its number on the link of each neighbour that uses it
+        self.is_kept = False  # whether the node keeps the channel even if nobody uses it
+        self.used = now  # when the last message that was not a repetition came or went
         self.woken = now
         self.beaten = float("-inf")  # when the machine last sent a beat
         self.told = 0  # notifications that were forwarded so far

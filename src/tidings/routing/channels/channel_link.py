@@ -22,10 +22,10 @@ class LinkChannels:
         self.highest = 0  # the highest number so far
         self.repeats = Repeats()
         self.heard = Heard()
-        self.said_all = float("-inf")  # when the other end last asked for everything
+        self.said_all = float("-inf")  # when everything was last repeated for the other end
 
     def forget(self, number: int) -> None:
-        """A number is not used any more."""
+        """Forget a number that is no longer used."""
         self.numbers.pop(number, None)
         self.repeats.remove(number)
         self.heard.remove(number)
@@ -38,15 +38,15 @@ def answer_pulse(
     """The answer to a pulse, or to the request to repeat everything."""
     if isinstance(message, m.Pulse):
         return [(link, 0, m.Repeat())] if known.heard.take(message, now) else []
-    if now - known.said_all < retry:  # a neighbour can't cause constant repetition
+    if now - known.said_all < retry:  # so that the other end can't cause constant repetition
         return []
     known.said_all = now
     return [(link, number, said) for number, said in known.repeats.said.items()]
 
 
 def pulses(links: dict[Name, LinkChannels]) -> list[Out]:
-    """The pulses that are due on all links. A link without channels gets an empty one, so that its
-    other end does not take the link for dead."""
+    """The pulses that are due on all links. A link without channels gets an empty pulse, so that
+    the other end does not take the link for dead."""
     found = (
         (link, known.repeats.pulse(even_empty=not known.numbers)) for link, known in links.items()
     )

@@ -2,10 +2,10 @@
 
     (link, 2) ──> channel "tea" ──> its state machine ──> (link, 2), (hop "west", 1) ...
 
-A channel is made when a neighbour opens it, and dropped when no neighbour has it any more and its
-state machine has forgotten them all. Like the state machines, this takes messages and the time, and
-returns messages to send, each with a link and the number of its channel there. Messages about the
-link itself have number 0.
+A channel is created when a neighbour opens it. It is dropped when no neighbour uses it any more and
+its state machine has forgotten all neighbours. Like a state machine, `Channels` takes messages and
+the time, and returns the messages to send, each with a link and the number of its channel on that
+link. Messages about the link itself have number 0.
 
 Invariants: a channel is in `awake` if and only if it has a state machine. A channel with number 0
 on any of its links does not sleep, because pulses leave number 0 out.
@@ -30,12 +30,12 @@ from tidings.routing.protocol.limits import Limits
 from tidings.routing.protocol.times import Times
 
 MISSED = 4  # a channel that misses this many beats counts as silent
-KEEP_ALIVE = 8  # ticks, each half a beat, in which neighbours that want nothing get one beat
+KEEP_ALIVE = 8  # neighbours that want nothing get one beat in this many ticks of half a beat
 QUIET = 2  # beats without traffic after which a channel may sleep
 
 
 class Channels:
-    """The channels of one node. `make` makes the state machine of a channel."""
+    """The channels of one node. `make` creates the state machine of a channel."""
 
     def __init__(
         self,
@@ -51,7 +51,8 @@ class Channels:
         self.known: dict[str, Channel] = {}
         self.awake: dict[str, Channel] = {}
         self.counts: Counter[str] = Counter()
-        """Refused and senseless requests, and publications that were dropped."""
+        """How many requests were refused or made no sense, and how many publications were
+        dropped."""
         self.links = Links(self.counts)
         self._links, self._hops = self.links.neighbours, self.links.hops
         self._checked = self._pulsed_up = self._pulsed_down = float("-inf")
@@ -126,7 +127,7 @@ class Channels:
         return channel, out + self.send(channel, channel.machine.join_upstream(now), now)
 
     def _drop(self, channel: Channel) -> list[Out]:
-        """Forget a channel that nobody has any more."""
+        """Forget a channel that nobody uses any more."""
         del self.known[channel.name]
         self.awake.pop(channel.name, None)
         assert channel.hop is not None
@@ -138,7 +139,8 @@ class Channels:
     def begin_link(
         self, link: Name, channel: Channel | None, now: float, flow: Flow | None = None
     ) -> None:
-        """A neighbour has a new link, on which number 0 stands for a channel, or for none."""
+        """Start the new link of a neighbour. Number 0 on this link stands for `channel`, if one is
+        given."""
         self.end_link(link, now)
         known = self._links[link] = LinkChannels(flow)
         if channel is None:
@@ -149,8 +151,8 @@ class Channels:
             channel.below[link] = 0
 
     def end_link(self, link: Name, now: float) -> None:
-        """The link of a neighbour has ended. Its channels wake up: if the neighbour does not come
-        back, their state machines forget it."""
+        """End the link of a neighbour. The channels of the link wake up, so that their state
+        machines can forget the neighbour if it does not come back."""
         known = self._links.get(link)
         if known is not None:
             for channel in known.numbers.values():
@@ -161,7 +163,7 @@ class Channels:
             del self._links[link]
 
     def open(self, link: Name, number: int, name: str, now: float) -> list[Out]:
-        """A neighbour names a channel."""
+        """Open a channel for a neighbour, under a number that the neighbour chose."""
         known = self._links.get(link)
         if known is None:
             return []
@@ -185,7 +187,7 @@ class Channels:
         return out
 
     def close(self, link: Name, number: int, now: float) -> list[Out]:
-        """A neighbour closes a channel, and gives up all its subscriptions there."""
+        """Close a channel for a neighbour, and end all its subscriptions in the channel."""
         known = self._links.get(link)
         channel = None if known is None else known.numbers.get(number)
         if known is None or channel is None:
@@ -199,7 +201,7 @@ class Channels:
         return self.send(channel, machine.drain_outgoing(), now)
 
     def hear(self, link: Name, number: int, message: m.Resubscribe) -> None:
-        """Note what a neighbour said as soon as it arrives, because later pulses repeat it. The
+        """Record a neighbour's message as soon as it arrives, because later pulses repeat it. The
         message itself may be handled after those pulses."""
         if number and self.find(link, number) is not None:
             self._links[link].heard.put(number, message)
@@ -217,7 +219,8 @@ class Channels:
     # -- links to hops -------------------------------------------------------------------------
 
     def join(self, hop: Name, now: float, flow: Flow | None = None) -> list[Out]:
-        """There is a new link to a hop: name its channels there, and say everything again."""
+        """Use a new link to a hop: open its channels there, and join the hop again in each of
+        them."""
         known = self.links.renew_hop(hop, flow)
         channels = [*known.numbers.values()]
         for channel in channels:
@@ -243,7 +246,7 @@ class Channels:
         return self.send(channel, machine.receive(ABOVE, message, now), now)
 
     def take_closed(self, hop: Name, message: m.Closed, now: float) -> list[Out]:
-        """A hop does not serve a channel: tell all neighbours that have it, and drop it."""
+        """Drop a channel that its hop does not serve, and tell all neighbours that use it."""
         channel = self.find_above(hop, message.number)
         if channel is None or not message.number:
             return []
@@ -262,7 +265,7 @@ class Channels:
         self, link: Name, message: m.Pulse | m.Repeat, now: float, *, waits: bool = False
     ) -> list[Out]:
         """Handle a pulse of a neighbour, or its request to repeat everything. If messages of the
-        neighbour still wait (`waits`), what it repeats can't be compared with what is known."""
+        neighbour still wait (`waits`), the state machines do not get the repeated messages."""
         known = self._links.get(link)
         if known is None:
             return []
@@ -289,7 +292,7 @@ class Channels:
 
     def tick(self, now: float, *, kept: bool = True) -> list[Out]:
         """Do the work that is due. Call this at least every half beat. Without `kept`, leave out
-        the channels that are never dropped; the caller ticks them itself."""
+        the channels that are never dropped; the caller must tick them itself."""
         out: list[Out] = []
         for channel in [*self.awake.values()]:
             if kept or not channel.is_kept:
@@ -308,8 +311,8 @@ class Channels:
         return out
 
     def _check(self, now: float) -> list[Out]:
-        """Wake the channels of silent hops, drop channels that nobody has, and put channels without
-        traffic to sleep."""
+        """Wake the channels of silent hops, drop channels that nobody uses, and put channels
+        without traffic to sleep."""
         silent = {
             hop for hop, one in self._hops.items() if now - one.heard.at > self.times.silent / 2
         }
@@ -335,7 +338,7 @@ class Channels:
             return False
         hop, links = self._hops[channel.hop], [self._links[one] for one in channel.below]
         said = hop.repeats.said.get(channel.up)
-        # some time after its start, a state machine reports how far its neighbours are
+        # some time after its start, a state machine reports how far its neighbours have come
         if not isinstance(said, m.Resubscribe) or said.done < machine.serial_done_below():
             return False
         return (
@@ -351,7 +354,7 @@ class Channels:
         )  # fmt: skip
 
     def _leave_out_silent(self, now: float) -> None:
-        """Pulses no longer stand for the beats of channels that have sent no beat lately."""
+        """Leave channels that have sent no beat lately out of the pulses."""
         for channel in self.awake.values():
             if now - channel.beaten > MISSED * self.times.beat:
                 for link, number in channel.below.items():
@@ -360,7 +363,7 @@ class Channels:
     # -- between the state machines and the links ----------------------------------------------
 
     def wake(self, channel: Channel, now: float) -> Router:
-        """The state machine of a channel, which is created again if the channel slept."""
+        """The state machine of a channel; it is recreated if the channel was asleep."""
         self._wake(channel, now)
         machine: Router = channel.machine
         return machine

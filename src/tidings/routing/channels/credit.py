@@ -6,19 +6,20 @@ delay the others.
     may have sent 1,324 kB    <── Credit {2: 1,324,000} ──  300 kB are done, plus WINDOW
 
 Both ends count the bytes of all frames of a channel since the link began. The receiver says up to
-which count the sender may send; it does not raise this while it holds frames that it can't pass on.
-Numbers only grow, so a Credit that arrives late or twice does no harm.
+which count the sender may send; it does not raise this limit for frames that it can't pass on yet.
+Limits only grow, so a Credit that arrives late or twice does no harm.
 
-Only what can be large waits for credit: publications and parts on the way up, notifications on the
-way down. On the way up, everything else overtakes what waits, because nothing depends on the order.
-On the way down, all messages of a channel stay in order: a beat that arrived before the
-notifications that it counts would look like a loss.
+Only messages that can be large wait for credit: publications and parts on the way up, notifications
+on the way down. On the way up, all other messages overtake those that wait, because nothing depends
+on their order. On the way down, all messages of a channel stay in order: a beat that arrived before
+the notifications that it counts would look like a loss.
 
-What waits is bounded. Publications wait only as far as credit was given for them: WINDOW for each
-neighbour and channel, and MOST_HELD at the whole node; more are dropped, and publishers repeat what
-is not acknowledged. Notifications may take `most` bytes of a link, in equal shares for the channels
-that wait. Beyond its share, a channel is told that it missed some (`Skipped`), so that they are
-asked for again. Consecutive beats that wait are merged. Everything else is an answer to the
+The queues are bounded. Waiting publications may take WINDOW bytes for each neighbour and channel,
+which is the credit that was given for them, and MOST_HELD bytes at the whole node. Further
+publications are dropped, and publishers repeat those that are not acknowledged. Waiting
+notifications may take `most` bytes on a link, in equal shares for the channels that wait. Once a
+channel has used its share, further notifications are dropped, and a `Skipped` tells the other end
+to ask for them again. Consecutive beats that wait are merged. All other messages are answers to the
 other end; if too many answers wait, the link is closed.
 """
 
@@ -34,10 +35,10 @@ from tidings.routing.protocol import messages as m
 
 WINDOW = 2 << 20  # bytes of one channel that may be in flight, or held, on one link
 MOST_WAITING = 32 << 20  # bytes of notifications that wait on one link
-STUCK = 2  # a link is closed when one channel has this many times `most` waiting
-OVERDRAWN = 4  # windows of publications that are held, beyond which a neighbour is not read
+STUCK = 2  # a link is closed when this many times `most` bytes of one channel wait
+OVERDRAWN = 4  # a neighbour with more windows of held publications is not read
 MOST_HELD = 64 << 20  # bytes of publications that wait at one node
-_SMALL = 256  # bytes that count for a message without content
+_SMALL = 256  # bytes that are counted for a message without content
 
 HEAVY_UP = m.Publish | m.HandOver
 HEAVY_DOWN = m.Notification | m.Recovered
@@ -69,7 +70,7 @@ def weigh(item: Item) -> int:
 
 
 class WaitingFrames(NamedTuple):
-    """A message that waits for credit; `source` holds it for a neighbour."""
+    """A message that waits for credit; `source` is the link and the channel that it came from."""
 
     item: Item
     size: int
@@ -77,7 +78,8 @@ class WaitingFrames(NamedTuple):
 
 
 class Flow:
-    """One end of a link: what it may send in each channel, and what the other end may send."""
+    """One end of a link: how much it may send in each channel, and how much the other end may
+    send."""
 
     __slots__ = (
         "_may", "_queues", "_sent", "_sizes", "_taken", "_told", "held", "is_blocked", "most",
@@ -93,8 +95,8 @@ class Flow:
         window: int = WINDOW,
         most: int = MOST_WAITING,
     ) -> None:
-        """`taken` and `sent` are kept up to date by the link: the bytes of the frames that were
-        received and sent, by channel. The lower end of a link waits for credit in channel 0 from
+        """`taken` and `sent` are the bytes of the frames that were received and sent, by channel;
+        the link keeps them up to date. The lower end of a link waits for credit in channel 0 from
         the beginning; the upper end only after the first Credit for channel 0, because some clients
         send none."""
         self._taken = {} if taken is None else taken
@@ -106,9 +108,9 @@ class Flow:
         self._queues: dict[int, deque[WaitingFrames]] = {}
         self._sizes: dict[int, int] = {}
         self.held: dict[int, int] = {}
-        """Bytes that came over this link and wait for credit on another, by channel."""
+        """Bytes that came over this link and wait for credit on another link, by channel."""
         self.is_blocked = False
-        """Whether the connection itself takes no more at present."""
+        """Whether the connection itself accepts no more data at present."""
 
     # -- the receiver --------------------------------------------------------------------------
 
@@ -122,7 +124,7 @@ class Flow:
         return limit
 
     def release(self, number: int, size: int) -> None:
-        """Frames that were held have been passed on."""
+        """Note that held frames of this size were passed on."""
         left = self.held.get(number, 0) - size
         if left > 0:
             self.held[number] = left
@@ -147,7 +149,7 @@ class Flow:
         return number not in self._queues and sum(map(weigh, items)) <= self.room(number)
 
     def waits(self, number: int) -> bool:
-        """Is anything of a channel waiting?"""
+        """Do any messages of a channel wait?"""
         return number in self._queues
 
     def waiting(self, number: int) -> int:
@@ -160,7 +162,7 @@ class Flow:
 
     @property
     def is_stuck(self) -> bool:
-        """Does so much wait that the other end must be gone, or does not read what it asked for?"""
+        """Does so much data wait that the other end must be gone, or does not read the answers?"""
         return any(size > STUCK * self.most for size in self._sizes.values())
 
     @property
@@ -170,7 +172,7 @@ class Flow:
 
     @property
     def numbers(self) -> list[int]:
-        """The channels that have something waiting."""
+        """The channels in which messages wait."""
         return [*self._queues]
 
     def put(self, number: int, item: Item, source: tuple[Flow, int] | None = None) -> None:
@@ -202,7 +204,7 @@ class Flow:
         return msgspec.structs.replace(beat, totals={**before.totals, **beat.totals})
 
     def _take_last_beat(self, number: int) -> m.Beat | None:
-        """Remove the beat that waits at the end."""
+        """Take out the last message of the queue, if it is a beat."""
         queue = self._queues.get(number)
         if not queue or not isinstance(queue[-1].item, m.Beat):
             return None
@@ -211,14 +213,14 @@ class Flow:
         return waiting.item if isinstance(waiting.item, m.Beat) else None
 
     def take(self, message: m.Credit) -> None:
-        """The other end may raise the limits of some channels."""
+        """Raise the limits of some channels, as the other end allows."""
         for number, limit in message.upto.items():
             self._may[number] = max(limit, self._may.get(number, 0))
 
     def draw(self, number: int, heavy: object) -> Iterator[Item]:
-        """Take out what can be sent now. Messages that are not `heavy` need no credit. Sizes are
-        estimated here, so there may be room for more once these messages are sent: draw again, or
-        the rest may wait for a Credit that the other end does not send."""
+        """Take out the messages that can be sent now. Messages that are not `heavy` need no credit.
+        Sizes are estimated here, so there may be room for more once these messages are sent. Then
+        call `draw` again: otherwise, the rest may wait for a Credit that never comes."""
         queue, room = self._queues.get(number), self.room(number)
         while queue:
             waiting = queue[0]
@@ -232,7 +234,7 @@ class Flow:
             yield waiting.item
 
     def forget(self, number: int) -> None:
-        """A channel was closed: what waits is dropped."""
+        """Drop the waiting messages and the limits of a channel that was closed."""
         for waiting in self._queues.pop(number, ()):
             self._release(number, waiting)
         self._may.pop(number, None)
@@ -249,6 +251,6 @@ class Flow:
             flow.release(of, waiting.size)
 
     def end(self) -> None:
-        """The link has ended."""
+        """Drop all waiting messages, because the link has ended."""
         for number in self.numbers:
             self.forget(number)

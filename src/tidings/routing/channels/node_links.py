@@ -1,4 +1,4 @@
-"""The links of a node: what is sent over them in which channel, and what waits for credit."""
+"""The links of a node: the messages to send in each channel, and those that wait for credit."""
 
 from __future__ import annotations
 
@@ -30,25 +30,26 @@ class Links:
         self._counts = counts
         self.neighbours: dict[Name, LinkChannels] = {}
         self.hops: dict[Name, LinkChannels] = {}
-        self._owed: set[tuple[Name, int]] = set()  # channels of neighbours that wait for credit
-        self._drawn: set[tuple[Name, int]] = set()  # channels of which more may be sent now
+        self._owed: set[tuple[Name, int]] = set()  # neighbours' channels that are due credit
+        self._drawn: set[tuple[Name, int]] = set()  # channels in which more may be sent now
         self._drawn_above: set[tuple[Name, int]] = set()
         self.held = 0
         """About how many bytes of publications wait for credit."""
         self.unread: Callable[[Name, int], int] = lambda _link, _number: 0
-        """How many bytes of a neighbour's channel came and were not handed to `receive` yet."""
+        """How many bytes of a neighbour's channel have arrived but were not handed to `receive`
+        yet."""
 
     def hop(self, name: Name) -> LinkChannels:
         """The channels of the link to a hop."""
         return self.hops.setdefault(name, LinkChannels())
 
     def leave(self, hop: Name) -> None:
-        """The link to a hop has ended: publications that wait are dropped, and are repeated by
-        their publishers."""
+        """Drop the publications that wait for a hop, because its link has ended. Publishers repeat
+        them."""
         self.renew_hop(hop, None)
 
     def renew_hop(self, hop: Name, flow: Flow | None) -> LinkChannels:
-        """There is a new link to a hop, or none."""
+        """Replace the credit of the link to a hop, because the link is new or has ended."""
         known = self.hop(hop)
         for number in known.flow.numbers:
             self.held -= known.flow.waiting(number)
@@ -63,7 +64,7 @@ class Links:
         return self.neighbours[link].flow
 
     def note_taken(self, link: Name, number: int) -> list[Out]:
-        """Frames arrived from a neighbour, which may now get more credit."""
+        """Return more credit for a neighbour, if it is due, after frames arrived from it."""
         known = self.neighbours.get(link)
         if known is None:
             self._owed.discard((link, number))
@@ -82,12 +83,12 @@ class Links:
         return known is not None and known.flow.is_overdrawn
 
     def is_stuck(self, link: Name) -> bool:
-        """Does so much wait for a neighbour that its link must be closed?"""
+        """Does so much data wait for a neighbour that its link must be closed?"""
         known = self.neighbours.get(link)
         return known is not None and known.flow.is_stuck
 
     def note_taken_above(self, hop: Name, number: int) -> list[Out]:
-        """Frames arrived from a hop, and were passed on."""
+        """Return more credit for a hop, if it is due, after frames from it were passed on."""
         limit = self.hop(hop).flow.raise_limit(number)
         return [] if limit is None else [(hop, 0, m.Credit({number: limit}))]
 
@@ -96,7 +97,7 @@ class Links:
         return [one for link, number in [*self._owed] for one in self.note_taken(link, number)]
 
     def take_credit(self, link: Name, message: m.Credit, now: float) -> list[Out]:
-        """A neighbour has given more credit."""
+        """Use the credit that a neighbour has given."""
         known = self.neighbours.get(link)
         if known is None:
             return []
@@ -104,13 +105,13 @@ class Links:
         return [one for number in message.upto for one in self._draw(link, known, number, now)]
 
     def take_credit_above(self, hop: Name, message: m.Credit, now: float) -> list[Out]:
-        """A hop has given more credit."""
+        """Use the credit that a hop has given."""
         known = self.hop(hop)
         known.flow.take(message)
         return [one for number in message.upto for one in self._draw_above(hop, known, number, now)]
 
     def block(self, hop: Name, now: float, *, on: bool) -> list[Out]:
-        """The connection to a hop accepts no more data, or accepts data again."""
+        """Note that the connection to a hop accepts no more data, or accepts data again."""
         known = self.hop(hop)
         known.flow.is_blocked = on
         if on:
@@ -119,8 +120,8 @@ class Links:
                 for one in self._draw_above(hop, known, number, now)]  # fmt: skip
 
     def draw_again(self, now: float) -> list[Out]:
-        """Return more of the messages that wait. Call this when everything that was returned
-        before is sent, until nothing is returned."""
+        """Return more of the messages that wait. Call this after the messages that were returned
+        before are sent, until nothing is returned."""
         if not self._drawn and not self._drawn_above:
             return []
         drawn, self._drawn = self._drawn, set()
@@ -152,7 +153,7 @@ class Links:
         return out
 
     def forget(self, known: LinkChannels, number: int) -> None:
-        """A number of a link is not used any more."""
+        """Forget a number that a link no longer uses."""
         channel = known.numbers.get(number)
         if channel is not None and self.hops.get(channel.hop) is known:
             self.held -= known.flow.waiting(number)
@@ -173,7 +174,7 @@ class Links:
         self, channel: Channel, sent: Iterable[Sent], now: float, source: Name | None = None
     ) -> list[Out]:
         """The messages of a state machine, with the links and numbers of its channel. Messages that
-        only repeat what was said before are left out, and large ones wait for credit. `source` is
+        only repeat the previous one are left out, and large messages wait for credit. `source` is
         the neighbour whose message the state machine handled."""
         out: list[Out] = []
         for to, message in sent:
@@ -184,7 +185,7 @@ class Links:
                     self._hold(channel, known, number, message, source)
             else:
                 found = channel.below.get(to)
-                if found is None:  # there is no link at present
+                if found is None:  # the neighbour has no link at present
                     continue
                 link, number, known = to, found, self.neighbours[to]
                 flow = known.flow
@@ -205,7 +206,7 @@ class Links:
         self, channel: Channel, known: LinkChannels, number: int, message: m.Message,
         source: Name | None,
     ) -> None:  # fmt: skip
-        """Let a publication wait for credit, or drop it if too much waits here."""
+        """Let a publication wait for credit, or drop it if too many bytes wait at this node."""
         size = weigh(message)
         if self.held + size > MOST_HELD:
             self._counts["publications without credit"] += 1

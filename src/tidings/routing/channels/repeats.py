@@ -7,7 +7,7 @@
 Most channels are idle most of the time, and repeat the same message in each beat. Both ends of a
 link keep the last message, so it need not be sent again. The digest in a pulse shows whether both
 ends keep the same messages; if not, all of them are sent again. Links keep the order of messages,
-so this happens only if a number was closed meanwhile, or because of a bug.
+so the digests differ only if a number was closed meanwhile, or because of a bug.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import msgspec
 from tidings.routing.protocol import messages as m
 
 Said = m.Beat | m.Resubscribe
-MOST_AMISS = 2  # pulses in a row with another digest, after which everything is said again
+MOST_AMISS = 2  # after this many pulses in a row with a wrong digest, all messages are sent again
 
 
 def is_repeat(before: Said | None, after: Said) -> bool:
-    """Does a message say only what the message before it said? A beat without a digest of edges
-    says less than one with it."""
+    """Does a message only repeat the message before it? A beat without a digest of edges counts as
+    a repetition of a beat with one."""
     if isinstance(before, m.Beat) and isinstance(after, m.Beat):
         if after.totals or (after.edges is not None and after.edges != before.edges):
             return False
@@ -49,7 +49,7 @@ class _Latest:
         self.mixed ^= _mix(number, message)
 
     def remove(self, number: int) -> bool:
-        """Forget a channel; False if nothing was said there."""
+        """Forget a channel; return False if there was no message in it."""
         before = self.said.pop(number, None)
         if before is None:
             return False
@@ -65,14 +65,14 @@ class Repeats(_Latest):
         self._gone: list[int] = []
 
     def is_news(self, number: int, message: Said) -> bool:
-        """Must a message be sent? If not, pulses stand for it."""
+        """Must a message be sent? If not, pulses repeat it."""
         if is_repeat(self.said.get(number), message):
             return False
         self.put(number, message)
         return True
 
     def leave_out(self, number: int) -> None:
-        """Stop repeating what was said in a channel, and tell the other end."""
+        """Stop repeating the last message of a channel, and tell the other end."""
         if self.remove(number):
             self._gone.append(number)
 
@@ -91,10 +91,10 @@ class Heard(_Latest):
         super().__init__()
         self._amiss = 0
         self.at = float("-inf")
-        """When the last pulse came that repeats what was heard."""
+        """When the last pulse came that repeats the messages that are kept here."""
 
     def take(self, pulse: m.Pulse, now: float) -> bool:
-        """Process a pulse; True if everything must be said again."""
+        """Process a pulse; return True if the other end must send all messages again."""
         for number in pulse.gone:
             self.remove(number)
         if (pulse.size, pulse.mixed) == (len(self.said), self.mixed):
@@ -110,6 +110,6 @@ class Heard(_Latest):
 
 
 def _mix(number: int, message: Said) -> int:
-    """A number of 63 bits for what was said in a channel."""
+    """A hash of 63 bits of a channel's number and its last message."""
     data = number.to_bytes(4, "little") + msgspec.msgpack.encode(message)
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "little") >> 1

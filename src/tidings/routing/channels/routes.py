@@ -24,8 +24,8 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class Routes:
-    """The routes by name, and by the beginning of a name. Cost: one lookup for each length of a
-    known beginning."""
+    """The routes by name, and by prefix of a name. Cost: one lookup for each length of a known
+    prefix."""
 
     def __init__(self, routes: Mapping[str, Route]) -> None:
         self._exact = {name: one for name, one in routes.items() if not name.endswith(REST)}

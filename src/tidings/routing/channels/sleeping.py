@@ -1,10 +1,10 @@
 """Channels without traffic. While a channel sleeps, a router keeps only what is needed to recreate
 the same state machine: the lives of the rendezvous point, and the nodes with their parents, totals
-and neighbours. That is about a twentieth of a state machine.
+and neighbours. That takes about a twentieth of the memory of a state machine.
 
-The state machine is created again from the same messages that it got before: the lineage, what each
-neighbour subscribed to, the graph, the last beat. The cache of notifications is not kept: a
-neighbour that still misses one gets it from further up.
+The state machine is recreated from messages that it got before: the lineage, the subscriptions of
+each neighbour, the graph and the last beat. The cache of notifications is not kept: a neighbour
+that still misses one gets it from further up.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Asleep(msgspec.Struct, frozen=True):
 
     lives: tuple[m.Life, ...]
     seen: int  # the highest serial that was seen
-    nodes: tuple[tuple[int, int, m.Label], ...]  # with total and parents, parents first
+    nodes: tuple[tuple[int, int, m.Label], ...]  # each with total and parents; parents first
     wanted: tuple[tuple[Name, tuple[int, ...]], ...]  # by neighbour
 
 
 def may_sleep(router: Router) -> bool:
-    """Is the state of a state machine settled, and small enough to keep? A neighbour whose rights
-    are limited by filters keeps a channel awake, because its granted nodes are not kept."""
+    """Is a state machine settled, and its data small enough to keep? If filters limit the rights of
+    a neighbour, the channel stays awake, because the granted nodes are not kept."""
     lives = router.standing.lineage.lives
     return (
         bool(lives)
@@ -50,7 +50,7 @@ def may_sleep(router: Router) -> bool:
 
 
 def put_to_sleep(router: Router) -> Asleep:
-    """The data to keep of a state machine."""
+    """The data of a state machine that is kept while its channel sleeps."""
     graph = router.graph
     nodes = tuple(
         [(node, router.total(node), graph.parents(node)) for node in graph.in_order([*router.held])]
@@ -63,9 +63,9 @@ def wake(
     asleep: Asleep, router: Router, beat: m.Message | None, done: Iterable[tuple[Name, m.Message]],
     now: float,
 ) -> None:  # fmt: skip
-    """Bring a new state machine to the state of one that slept. `beat` is the last beat from above,
-    and `done` has the last Resubscribe of each neighbour. All neighbours know what the state
-    machine would send, so it is not sent."""
+    """Give a new state machine the state that the channel had before it slept. `beat` is the last
+    beat from above, and `done` has the last Resubscribe of each neighbour. The messages that the
+    state machine returns are dropped, because all neighbours know their content."""
     life = asleep.lives[-1].life
     up = router.upstream
     (trace,) = [one for _, one in router.join_upstream(now) if isinstance(one, m.Trace)]

@@ -1,4 +1,4 @@
-"""The clients of the network as state machines: subscribers, publishers and pipelines that tag.
+"""The clients of the network as state machines: subscribers, publishers, and pipelines that tag.
 
     subscriber   ASKING ──Answer──> JOINING ──Setup──> ON       a gap in the numbers of a node, or
                                                                a beat, shows what is missing

@@ -7,8 +7,8 @@
 Stamps that were refused have no serials. Refused stamps lie between runs. When two runs are merged,
 the new run records how many of its stamps may have no serial.
 
-If a lineage lacks a part of a run, all stamps whose serials may be gone are reported. The
-report may include stamps that are not gone, but it never omits a lost stamp.
+If a lineage lacks a part of a run, all stamps whose serials may be lost are reported. The report
+may include stamps that are not lost, but it never omits a lost stamp.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class AcknowledgedRuns:
             before is not None
             and before.life == life
             and before.last + 1 == first
-            and serial - before.serial == last - before.last  # there is no gap in the serials
+            and serial - before.serial == last - before.last  # no gap in the serials
         ):
             before.last, before.serial = last, serial
             return
@@ -83,7 +83,8 @@ class AcknowledgedRuns:
         return merge_spans(lost)
 
     def _shrink(self) -> None:
-        """Merge adjacent runs, except the latest: only these are likely to be lost."""
+        """Merge adjacent runs in pairs, except the latest runs, because only those are likely to be
+        lost."""
         half = len(self._runs) // 4 * 2
         kept: list[Run] = []
         for one, other in zip(self._runs[:half:2], self._runs[1:half:2], strict=True):

@@ -1,16 +1,16 @@
-"""Which router an agent should use: advice of the rendezvous point about load, and round trips that
-the agent measures itself.
+"""Which router an agent should use. The rendezvous point tells the agent the loads of routers, and
+the agent measures round trips itself.
 
     Advised ──> loads ──> measure some round trips ──> costs ──> a better router? ──> wait ──> move
                                                                      ^── still better by then?
 
-The cost of a router is its round trip divided by the share of it that is free. An agent moves only
-to a router with a much lower cost (BETTER), after a random delay, if that router is still better by
-then. After a move, the agent stays for a while. Many agents see the same loads. So each of them
-moves only with a probability: the share of its router's agents that would have to leave to make the
-other router no longer much better. It chooses at random among the good routers, and the delays
-spread the moves over several reports. So agents do not all move to the same router, and do not move
-back and forth.
+The cost of a router is its round trip divided by the free share of its capacity. An agent moves
+only to a router with a much lower cost (BETTER), after a random delay, if that router is still
+better by then. After a move, the agent stays for a while. Many agents see the same loads. So each
+of them moves only with a certain probability: the share of its router's agents that must leave
+until the other router is no longer much better. It chooses at random among the good routers, and
+the delays spread the moves over several reports. So agents do not all move to the same router, and
+do not move back and forth.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import msgspec
 
 from tidings.routing.protocol import messages as m
 
-BETTER = 0.7  # a router must have at most this share of the present cost
+BETTER = 0.7  # an agent moves only to a router with less than this share of the present cost
 LEAST = 0.001  # seconds added to each round trip: smaller differences do not matter
 FULL = 0.95  # agents leave a router with a higher load, whatever the costs are
 ROOM = 0.85  # no agent moves to a router with a higher load
-LONG = 8 << 20  # bytes; a router with so many bytes in its queues is full
+LONG = 8 << 20  # bytes; a router with this many bytes in its queues is full
 SIMILAR = 1.5  # routers with up to this multiple of the lowest cost are equally good
-FEWEST = 0.02  # the least share of the agents of a router that should leave it, if any
+FEWEST = 0.02  # the smallest share of its agents that leaves a router, if any do
 MEASURED = 4  # round trips to measure after each advice
 
 
@@ -38,8 +38,8 @@ class ChoosingTimes(msgspec.Struct, frozen=True):
     ask: float = 10.0  # the time between two requests for advice
     spread: float = 30.0  # the longest random delay before a move
     stay: float = 120.0  # the least time between two moves
-    old: float = 300.0  # the age of a round trip after which it is measured again
-    failed: float = 600.0  # the time for which a router that could not be used is left out
+    old: float = 300.0  # the age at which a round trip is measured again
+    failed: float = 600.0  # how long a router that could not be used is left out
 
 
 class _Trip(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ class _Trip(msgspec.Struct, frozen=True):
 
 
 class Choosing:
-    """The choice of one agent."""
+    """The choice of a router by one agent."""
 
     def __init__(self, here: str, chance: random.Random, times: ChoosingTimes) -> None:
         """`here` is the name of the present router."""
@@ -64,8 +64,8 @@ class Choosing:
         self._due: float | None = None  # when to move, if another router is still better then
 
     def take(self, routers: Iterable[m.RouterLoad], now: float) -> list[str]:
-        """Note an advice; return the names of the routers to which to measure the round trip: the
-        present one, and a few others, whose round trip is unknown or old."""
+        """Note the advice; return the names of the routers whose round trip should be measured,
+        because it is unknown or old: the present one, and a few others."""
         self._advised = now
         routers = [*routers]
         self._loads = {one.name: load_of(one) for one in routers}
@@ -82,7 +82,7 @@ class Choosing:
         return [self.here][: self.here not in fresh] + others[:MEASURED]
 
     def note_trip(self, name: str, seconds: float | None, now: float) -> None:
-        """Note a round trip; None if the router could not be reached."""
+        """Note a round trip, or None if the router could not be reached."""
         if seconds is None:
             self.note_failure(name, now)
         else:
@@ -101,8 +101,8 @@ class Choosing:
 
     def cost(self, name: str) -> float:
         """The cost of a router; infinite if it is full, or if too little is known. The load of a
-        router that is not advised is unknown, so the agent leaves such a router if another one has
-        room."""
+        router that is missing from the advice is unknown, so the agent leaves such a router if
+        another one has room."""
         trip, load = self._trips.get(name), self._loads.get(name, 1.0)
         if trip is None or load >= FULL:
             return float("inf")
@@ -127,8 +127,8 @@ class Choosing:
         return self._choose(better)
 
     def _share(self, cost: float) -> float:
-        """The share of the agents of the present router that should leave it, if another one has a
-        certain cost."""
+        """The share of the present router's agents that should leave it, if another router has this
+        cost."""
         trip, load = self._trips.get(self.here), self._loads.get(self.here)
         if trip is None or not load:
             return 1.0
@@ -150,7 +150,7 @@ class Choosing:
         ]  # fmt: skip
 
     def _choose(self, better: Sequence[str]) -> str:
-        """The cheaper of two routers that are drawn from the good ones."""
+        """The cheaper of two routers that are drawn at random from the good ones."""
         most = SIMILAR * min(map(self.cost, better))
         good = [one for one in better if self.cost(one) <= most]
         return min(self._chance.choices(good, k=2), key=self.cost)

@@ -1,22 +1,24 @@
-"""How far an application has confirmed a named subscription, and how much of that is stored.
+"""How far an application has confirmed a named subscription, and which of its confirmations the
+rendezvous point has stored.
 
     handed out   1 2 3 4 5 6 7      each with its numbers at nodes
     confirmed    ──────┤            the application confirms everything up to a serial
     on the disk  ───┤               of the rendezvous point
 
 A payload that arrives in pieces is handed out with its last piece, and confirmed with the serial of
-that piece. The cursor stays before its first piece until then, and the message says what else is
+that piece. Until then, the cursor stays before the first piece, and the message also lists what is
 confirmed after the cursor:
 
     handed out   1 2 3 4 5 6 7      3 and 7 are the pieces of a payload, 5 is confirmed:
     confirmed    ───┤ . ──┤         serial = 2, upto = 5, gaps = 3
-The rendezvous point also hears which subscriber has the name: each message has the term of the
-resumption. So a message is sent when the subscription begins, when the rendezvous point was started
-again, and when there was none for a while although notifications were handed out. If another
-subscriber has claimed the name since, the answer says so.
 
-One message is in flight at a time. Each message contains everything that may not be on the disk
-yet, so a lost message does no harm.
+The messages also tell the rendezvous point which subscriber has the name: each message has the term
+of the resumption. So a message is sent when the subscription begins, when the rendezvous point was
+restarted, and when there was no message for a while although notifications were handed out. If
+another subscriber has claimed the name since, the answer says so.
+
+At most one message is in flight. Each message contains all confirmations that may not be on the
+disk yet, so a lost message does no harm.
 """
 
 from __future__ import annotations
@@ -28,12 +30,12 @@ import msgspec
 
 from tidings.routing.protocol import messages as m
 
-NEVER = 1 << 63  # a serial that is not confirmed
+NEVER = 1 << 63  # the `due` of a piece that can't be confirmed yet
 
 
 class Handed(msgspec.Struct):
-    """Notifications that were handed out or lost, the last of them with `serial`: how many, the
-    highest numbers at their nodes, and the serial with which they are confirmed."""
+    """Notifications that were handed out or lost: the serial of the last one, how many there are,
+    the highest number at each node, and the serial with which they are confirmed (`due`)."""
 
     serial: int
     many: int
@@ -45,7 +47,7 @@ class Confirming:
     """The confirmations of one named subscription."""
 
     def __init__(self, name: str, *, only_drops: bool = False) -> None:
-        """With `only_drops`, the name is given up, whatever its filter is."""
+        """With `only_drops`, the name is only given up; its filter does not matter."""
         self.name = name
         self.only_drops = only_drops
         self.begun = only_drops  # is the cursor known?
@@ -57,7 +59,7 @@ class Confirming:
         self.displaced = False
         """Whether another subscriber has claimed the name."""
         self.claimed = False
-        """Whether the rendezvous point has heard who has the name since the last `begin`."""
+        """Whether the rendezvous point was told who has the name since the last `begin`."""
         self._term = 0
         self._claims = False  # must the name be claimed?
         self._is_quiet = True  # was nothing handed out since the last message?
@@ -65,20 +67,20 @@ class Confirming:
         self._handed: deque[Handed] = deque()  # after `_upto`
         self._between: deque[Handed] = deque()  # after the cursor, up to `_upto`
         self._open: dict[int, Handed] = {}  # by serial: pieces of unfinished payloads
-        self._upto = 0  # what the application has confirmed
+        self._upto = 0  # the serial up to which the application has confirmed
         self._known: tuple[int, frozenset[int]] = 0, frozenset()  # `upto` and `gaps` at the start
         self._serial = 0  # of the cursor
-        self._stored_serial = 0  # the same at the rendezvous point
+        self._stored_serial = 0  # the cursor's serial that the rendezvous point has stored
         self._total = 0
         self._steps: deque[m.Step] = deque()  # revisions after the confirmed serial
         self._counts: dict[int, int] = {}  # counts that the rendezvous point may not have
         self._wants_drop = only_drops
-        self._under_way: tuple[int, int, int, float] | None = None  # request, serial, upto, when
-        self._request = 1 << 40  # the next one; the other questions of a subscriber have lower ones
+        self._under_way: tuple[int, int, int, float] | None = None  # request, serial, upto, time
+        self._request = 1 << 40  # the next request; others of a subscriber have lower numbers
 
     @property
     def must_drop(self) -> bool:
-        """Is the name to be given up, and was no message sent about it yet?"""
+        """Must the name be given up, and is no message about this in flight?"""
         return self.only_drops and self._wants_drop and self._under_way is None
 
     def begin(
@@ -98,8 +100,8 @@ class Confirming:
         self._counts, self._under_way = {}, None
 
     def advance(self, steps: Iterable[m.Step]) -> None:
-        """Note revisions of the channel. The total of a cursor after a revision is that of the new
-        node."""
+        """Note revisions of the channel. After a revision, the total of the cursor is that of the
+        new node."""
         self._steps += steps
 
     def claim(self) -> None:
@@ -123,8 +125,8 @@ class Confirming:
         *,
         is_open: bool = False,
     ) -> None:
-        """Note that `many` notifications were handed out, or reported as lost. An open one is a
-        piece, and is confirmed only after `settle`."""
+        """Note that `many` notifications were handed out, or reported as lost. If `is_open`, the
+        notification is a piece, which is confirmed only after `settle`."""
         one = Handed(serial, many, dict(numbers), NEVER if is_open else serial)
         if is_open:
             self._open[serial] = one
@@ -140,7 +142,7 @@ class Confirming:
                 one.due = max(serial, due)
 
     def confirm(self, serial: int) -> None:
-        """Confirm everything up to a serial, as far as it was handed out."""
+        """Confirm all notifications up to a serial that were handed out."""
         for one in self._handed:
             if one.serial > serial:
                 break
@@ -148,8 +150,8 @@ class Confirming:
         self._gather()
 
     def _gather(self) -> None:
-        """Move the cursor past everything that is confirmed. What is confirmed after an open piece
-        is merged, because a payload may stay unfinished for long."""
+        """Move the cursor past everything that is confirmed. The entries that are confirmed after
+        an open piece are merged, because a payload may stay unfinished for long."""
         between, upto = self._between, self._upto
         while self._handed and self._handed[0].serial <= upto:
             one = self._handed.popleft()
@@ -178,8 +180,8 @@ class Confirming:
     def next_message(
         self, epoch: int, now: float, retry: float, every: float = float("inf")
     ) -> m.Confirm | None:
-        """The message to send now, if there is one. While notifications are handed out, there is
-        one at least every `every` seconds."""
+        """The message to send now, or None. While notifications are handed out, a message is due at
+        least every `every` seconds."""
         late = self._under_way is None or now - self._under_way[-1] > retry
         self._claims = self._claims or (not self._is_quiet and now - self._said >= every)
         moved = self._upto > self.stored or self._serial > self._stored_serial

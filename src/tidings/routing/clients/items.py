@@ -18,9 +18,9 @@ class Delivery(msgspec.Struct, frozen=True):
     """A notification that arrived: its payload, its running number at the rendezvous point
     (`serial`, counted over all filters, in the life `epoch`), and the filters of this agent that
     it matches (`matched`). The `attributes`, the `subject` and the `time` of publication, in
-    seconds since 1970, are set if the publisher sent them. If the notification does not match the
-    filter, but is related to it, `related` has the weight and the reasons; only subscribers who ask
-    get such notifications."""
+    seconds since 1970, are set if the publisher sent them. If the notification is only related to
+    the filter and does not match it, `related` has the weight and the reasons; only subscribers who
+    ask for such notifications get them."""
 
     epoch: int
     serial: int
@@ -52,8 +52,8 @@ class Delivery(msgspec.Struct, frozen=True):
 
     @property
     def parts(self) -> dict[str, list[str]]:
-        """For each filter in `matched` that has named parts, the names of those that are true on
-        the attributes. Empty if the publisher did not send the attributes."""
+        """For each filter in `matched` that has named parts, the names of the parts that are true
+        for the attributes. Empty if the publisher did not send the attributes."""
         named = [text for text in self.matched if may_have_names(text)]
         attributes = self.attributes if named else None
         if attributes is None:
@@ -64,8 +64,8 @@ class Delivery(msgspec.Struct, frozen=True):
 
 @lru_cache(1024)
 def _read_names(text: str) -> Filter | None:
-    """A filter of this agent; None if only the rendezvous point can read it, because it calls
-    predicates of the channel."""
+    """Parse a filter of this agent; return None if only the rendezvous point can parse it, because
+    it calls predicates of the channel."""
     dialect = naming_dialect(text)
     try:
         return None if dialect is None else parse(text, dialect)
@@ -86,14 +86,14 @@ class Lost(msgspec.Struct, frozen=True):
 
 
 class Interrupted(msgspec.Struct, frozen=True):
-    """Nothing arrives for now: the link to the router is lost, or the rendezvous point is silent.
-    An interruption alone loses nothing; `Resumed` follows when it is over."""
+    """No notifications arrive for now: the link to the router is lost, or the rendezvous point is
+    silent. An interruption by itself causes no loss; `Resumed` follows when it is over."""
 
     reason: str
 
 
 class Resumed(msgspec.Struct, frozen=True):
-    """An interruption is over; it took `seconds`. The notifications that were missed meanwhile
+    """An interruption is over; it lasted `seconds`. The notifications that were missed meanwhile
     follow, unless `Lost` or `Break` says otherwise."""
 
     seconds: float

@@ -8,13 +8,13 @@ The answer names the node, or says why the interest is refused. The setup confir
 forwards the notifications of this node. For a named subscription, the resumption says how far it
 was confirmed.
 
-With a signed grant, the node is known, and nobody is asked for it:
+With a signed grant, the subscriber knows its node and need not ask for it:
 
     JOINING ──Setup──> Count ──Counted──> ON
 
-The count says where the numbers begin.
+The answer to the count says where the numbers of each node begin.
 
-If the node no longer exists, the subscriber asks again, and says which node it had:
+If the node no longer exists, the subscriber asks for a node again, and says which node it had:
 
     ON ──Refuse──> ASKING ──Answer with steps──> JOINING        a revision replaced the node
                           ──Answer without steps──> Break, JOINING
@@ -56,8 +56,8 @@ class Joining:
         granted: int = 0,
         patience: float = 0.0,
     ) -> None:
-        """`granted` is a node for which there is a signed grant; for `patience` seconds, the router
-        may not know the life in which it was signed."""
+        """`granted` is a node for which there is a signed grant. For up to `patience` seconds, the
+        subscriber accepts that the router does not know the life in which the grant was signed."""
         self._interest = interest
         self._dialect = dialect
         self._standing = standing
@@ -66,12 +66,12 @@ class Joining:
         self._fast = fast
         self._granted = granted
         self._counted = not granted  # is it known where the numbers begin?
-        self._lacking = float("inf")  # since when the life of the grant is not known above
+        self._lacking = float("inf")  # since when the router does not know the grant's life
         self._patience = patience
         self.proposed = 0
         """The node that a preprocessor has named for the interest; 0 for none."""
         self._was = 0  # the node that was refused, if the subscription may continue at another
-        self._is_told = False  # was the application told of a break since the last resumption?
+        self._is_told = False  # was a break reported since the last resumption?
         self.phase = Phase.NEW
         self.refusal = ""
         self.note, self.never = "", False
@@ -79,8 +79,8 @@ class Joining:
         """When the node, its setup or the resumption was last requested."""
 
     def ask(self) -> None:
-        """Ask for the node of the interest, unless a grant names it, or a name is only given
-        up."""
+        """Ask for the node of the interest, unless a grant names the node. If a name is only to be
+        given up, do that instead."""
         if self._confirming is not None and self._confirming.only_drops:
             self.phase, self.asked = Phase.ASKING, self._stream.now
             self._give_up_name(self._confirming)
@@ -105,7 +105,8 @@ class Joining:
 
     @property
     def can_break(self) -> bool:
-        """Is there a subscription, now or until its node was refused?"""
+        """Does the subscriber have a subscription, or did it have one until its node was
+        refused?"""
         return bool(self._was) or self.phase is not Phase.ASKING
 
     def break_off(self, reason: str) -> None:
@@ -124,7 +125,7 @@ class Joining:
         found: m.Message | None
         if life:
             found = confirming.next_message(life, now, -1.0)
-        else:  # a question needs a life, and no answer has named one yet
+        else:  # a Confirm needs a life, and none is known yet
             found = self._standing.next_question(now, anyway=True)
         self._stream.sent += [] if found is None else [found]
 
@@ -134,9 +135,9 @@ class Joining:
         self._stream.sent.append(m.Subscribe(self._standing.life, (self._stream.node,)))
 
     def waits_for_life(self, message: m.Lineage) -> bool:
-        """Is this lineage ignored, because it lacks the life of the grant? The router may be behind
-        the preprocessor for a while, or the lineage may be late. Once a lineage with this life was
-        accepted, it is judged as usual."""
+        """Must this lineage be ignored, because it lacks the life of the grant? The router may not
+        know this life yet, although the preprocessor does, or the lineage may be an old one. Once a
+        lineage with this life was accepted, later lineages are judged as usual."""
         life, known = self._standing.life, self._standing.lineage.lives
         if not self._granted or known or life in (one.life for one in message.lives):
             return False
@@ -144,7 +145,8 @@ class Joining:
         return self._stream.now - self._lacking < self._patience
 
     def note_beat(self) -> None:
-        """Join again with a grant: the router may not have known its life when it was asked."""
+        """Join again with the grant, because the router may not have known the life of the grant
+        before."""
         if self._granted and self.phase is Phase.JOINING and not self._counted:
             self.join()
 
@@ -168,7 +170,7 @@ class Joining:
         return self._counted and is_named and self.phase in (Phase.JOINING, Phase.ON)
 
     def refuse(self, reason: str) -> None:
-        """Give up, because the subscription can't come into force, or can't continue."""
+        """End the subscription, because it can't begin, or can't continue."""
         self.phase, self.refusal = Phase.REFUSED, reason
         self._stream.is_on = False
 
@@ -244,7 +246,7 @@ class Joining:
         self._stream.is_on = True
         self._stream.heard = self._stream.now
         if not self._fast:
-            self._stream.count()  # until now, routers on the way may have sent nothing
+            self._stream.count()  # until now, the routers may have forwarded nothing
 
     def _resume_name(self, name: str) -> None:
         """Ask how far the name was confirmed."""

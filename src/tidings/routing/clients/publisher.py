@@ -1,13 +1,13 @@
 """A publisher repeats its notifications in order until they are acknowledged, so that none is lost
-or accepted twice. It also finds out which acknowledged notifications are gone.
+or accepted twice. It also finds out which acknowledged notifications were lost.
 
-In a channel in the order of merit, acknowledgments come in any order, and some after minutes. When
-a stamp is acknowledged after a later one, the publisher knows; then what waits does not keep others
-back (see unsettled.py).
+In a channel that works in the order of merit, acknowledgments come in any order, and some only
+after minutes. The publisher notices such a channel when a stamp is acknowledged after a later one.
+From then on, unacknowledged notifications do not hold later ones back (see unsettled.py).
 
-Acknowledged notifications are gone when the journal of the rendezvous point has gone back in time.
+Acknowledged notifications are lost if the journal of the rendezvous point has gone back in time.
 The publisher learns this from the lineage (see lineage.py), or because the rendezvous point expects
-a stamp that is already settled. Then it reports which stamps are gone, and continues under a new
+a stamp that is already settled. Then it reports which stamps are lost, and continues under a new
 name, its next *incarnation*. The rendezvous point knows no stamp of that name, so it accepts the
 next stamp that the publisher sends. Stamps are not reset, so subscribers can recognise duplicates
 by the name without the incarnation.
@@ -29,13 +29,13 @@ from tidings.routing.protocol.contents.bodies import About
 from tidings.routing.protocol.lineage import Break, LineageVerdict, Span, Standing
 from tidings.routing.protocol.times import Times
 
-AGAIN = 10  # notifications that are repeated at once
+AGAIN = 10  # how many notifications are repeated at first
 GONE = "the rendezvous point has lost notifications that it acknowledged"
 _INCARNATION = re.compile(r"~[0-9]+\Z")
 
 
 def without_incarnation(name: str) -> str:
-    """The name of a publisher that stays the same across incarnations."""
+    """The part of a publisher's name that stays the same across incarnations."""
     return _INCARNATION.sub("", name) if "~" in name else name
 
 
@@ -45,7 +45,7 @@ class Refused(msgspec.Struct, frozen=True):
     stamp: int
     reason: str
     version: int = 0
-    """If its tag was too old: the version to tag it at."""
+    """If the tag was too old, the version at which to tag the notification again."""
 
 
 class Publisher:
@@ -71,10 +71,11 @@ class Publisher:
         self.window = window
         self.refused: list[Refused] = []
         self.early: list[int] = []
-        """Stamps that were acknowledged before an earlier one, until they are taken from here."""
+        """Stamps that were acknowledged before an earlier stamp; the reader removes them from this
+        list."""
         self.breaks: deque[Break] = deque()
         self._incarnation = 0
-        self._before = acknowledged  # stamps up to this one are from an earlier start
+        self._before = acknowledged  # the last stamp of an earlier run of the publisher
         self._standing = Standing(self.times)
         self._runs = AcknowledgedRuns()
         self._traced = float("-inf")
@@ -89,12 +90,12 @@ class Publisher:
 
     @property
     def acknowledged(self) -> int:
-        """The last stamp up to which all are settled: on the disk, or refused."""
+        """The stamp up to which all notifications are settled: on the disk, or refused."""
         return self._unsettled.acknowledged
 
     @property
     def waiting(self) -> int:
-        """How many stamps come after those, up to the last one."""
+        """How many stamps were given after `acknowledged`."""
         return self._unsettled.last - self._unsettled.acknowledged
 
     def publish(
@@ -119,7 +120,7 @@ class Publisher:
         tags: Sequence[bytes] = (),
     ) -> list[Sent]:
         """Publish many notifications, given as pairs of content and payload. If a time is given, in
-        microseconds since 1970, subscribers get the content, too. `tags` has the tags of the
+        microseconds since 1970, subscribers also get the content. `tags` has the tags of the
         notifications, if they are tagged."""
         if not self._unsettled:
             self._said = now
@@ -140,14 +141,15 @@ class Publisher:
         return out + self._trace(now)
 
     def join(self, now: float) -> list[Sent]:
-        """There is a new link. What waited at the other end of the last one is gone, and if stamps
-        are settled in any order, no silence would show that."""
+        """Repeat all unsettled notifications over a new link, if stamps are settled in any order.
+        Those that waited at the other end of the old link are gone, and as other stamps are
+        settled, no silence would reveal this."""
         return self._say_again(now) if self._unsettled.is_unordered else []
 
     def tick(self, now: float) -> list[Sent]:
         """Repeat notifications that were not acknowledged in time: a few at first, and more as
         acknowledgments arrive. Also ask for the lineage now and then, because a publisher that
-        sends nothing does not hear of a new life."""
+        sends nothing does not learn of a new life."""
         anyway = bool(self._runs) and now - self._traced >= self.times.resubscribe
         out = self._trace(now, anyway=anyway)
         unsettled = self._unsettled
@@ -158,7 +160,7 @@ class Publisher:
         self._said = now
         if not unsettled.is_unordered:
             return out + self._say_again(now, min(AGAIN, self.window))
-        many, self._again = self._again, 2 * self._again  # others are not kept back
+        many, self._again = self._again, 2 * self._again  # later ones are not held back
         return out + self._messages(unsettled.draw_first(many))
 
     # -- acknowledgments -----------------------------------------------------------------------
@@ -206,8 +208,8 @@ class Publisher:
         return self._say_again(now)  # acknowledgments of the previous life are ignored
 
     def _lack(self, expected: int, now: float) -> list[Sent]:
-        """Handle a report that the rendezvous point lacks a stamp and all after it. This need not
-        be a loss: the rendezvous point does not remember every refused stamp."""
+        """Handle a report that the rendezvous point lacks a stamp and all stamps after it. This
+        need not be a loss: the rendezvous point does not remember every refused stamp."""
         if expected > self.acknowledged:
             return []
         lost = self._runs.take_from(expected)

@@ -5,9 +5,9 @@
 
 Only one of the two is open at a time. Each repeated question causes another complete answer, and
 routers drop answers that are too late. So a subscriber asks a busy network less often, and for
-fewer notifications: each question that stays unanswered doubles the pause, and from the second one
-on also halves the number of notifications that are requested. The pause is at least 1.5 times as
-long as the last answer took, but not longer than routers remember a question.
+fewer notifications: each unanswered question doubles the pause, and from the second one on also
+halves the number of notifications that are requested. The pause is at least 1.5 times as long as
+the last answer took, but no longer than routers remember a question.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tidings.routing.protocol.messages import Range
 from tidings.routing.protocol.times import Times
 
 PATIENCE = 1.5  # the shortest pause, as a multiple of the time that the last answer took
-VAIN = 2  # answers without the requested notifications, after which these are given up
+VAIN = 2  # after this many answers without the requested notifications, these are given up
 REMEMBERED = 32  # the most unanswered questions whose times are kept
 
 
@@ -35,7 +35,7 @@ class Questions:
         """When missing notifications were requested, or when the last of them arrived; None if none
         are requested."""
         self.asked_for: list[Range] = []
-        self._had_no_room = False  # was a part of the last answer not accepted?
+        self._had_no_room = False  # was there no room for a part of the last answer?
         self._vain = 0  # complete answers in a row without any of the requested notifications
         self._is_answered = False  # is the last question answered?
         self._unanswered = 0  # how often a question was repeated since the last answer
@@ -86,7 +86,7 @@ class Questions:
         return was_open
 
     def note_no_room(self) -> None:
-        """Note that a part of the answer was not accepted, so that it does not show what is
+        """Note that there was no room for a part of the answer, so the answer does not show what is
         lost."""
         self._had_no_room = True
 
@@ -102,8 +102,8 @@ class Questions:
 
     @property
     def is_in_vain(self) -> bool:
-        """Does nobody seem to have the requested notifications? No question is open, and
-        several were answered."""
+        """Does nobody seem to have the requested notifications? If so, the last question was
+        answered, and several answers contained none of them."""
         return self._is_answered and self._vain >= VAIN
 
     def end_recovering(self) -> None:

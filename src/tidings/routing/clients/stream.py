@@ -5,8 +5,8 @@ notifications, and requests them until they arrive or are lost.
        ^                                       ^                                        │
        └── nothing is missing ─────────────────┴────────────────────────────────────────┘
 
-The counts say how many notifications each node has had. Late answers to earlier questions are used
-too.
+The counts say how many notifications each node has had. Late answers to earlier questions are also
+used.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Stream:
         self.node = 0
         self.begun = 0  # notifications after this serial must arrive
         self.settled = 0  # up to this serial, no notification of the present node is missing
-        self._floor = 0  # the same for earlier nodes too
+        self._floor = 0  # up to this serial, no notification of an earlier node is missing either
         self._tracker = Stages()
         self._total = 0  # the total of the node, up to `settled`
-        # The serials after `_floor` that have arrived. A notification may arrive again, with a
-        # mark that it did not have before. It counts once; otherwise it would hide a missing one.
+        # The serials after `_floor` that have arrived. A notification may arrive again, with a mark
+        # that it did not have before. It must count only once, or it would hide a missing one.
         self._came: set[int] = set()
         self.questions = Questions(times)
 
@@ -64,8 +64,8 @@ class Stream:
         return self._floor if self._tracker.has_past() else self.settled
 
     def advance(self, node: int, steps: Iterable[m.Step]) -> None:
-        """Continue at another node, to which revisions lead. What is missing of the nodes before it
-        is still expected."""
+        """Continue at the node that replaces the present one after some revisions. The missing
+        notifications of the earlier nodes are still expected."""
         self.node = node
         for step in steps:
             missing = step.closing - self._total - self._count_since_settled(step.serial)
@@ -84,7 +84,7 @@ class Stream:
         self.questions.close()
 
     def flows(self) -> bool:
-        """Is nothing missing, in doubt, held back or asked about?"""
+        """Is the router forwarding, and is nothing missing, in doubt, held back or requested?"""
         return (
             self.is_on
             and not self.questions.is_open()
@@ -97,7 +97,7 @@ class Stream:
             self.order.doubt()
 
     def knows(self, node: int) -> bool:
-        """Is a node known to be at or below that of the subscriber?"""
+        """Is a node known to be the subscriber's node, or below it?"""
         return self._tracker.knows(node)
 
     # -- messages ------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ class Stream:
         if mine and self._tracker.see(mine, message.serial):
             self._deliver(message, mine, is_requested=False)
         self._close_past()
-        # if ordered, wait for an open count: it shows what else is missing before the gap
+        # if ordered, wait for the answer to a count: it shows what else is missing before the gap
         asking = self.questions
         is_asking = asking.is_open() if self.order is not None else asking.recovering is not None
         if not is_asking and not self._tracker.is_complete():
@@ -161,7 +161,7 @@ class Stream:
             self._take_settled(message)
 
     def _take_counted(self, message: m.Counted) -> None:
-        # a late answer to an earlier question is just as good: it names the serial of its counts
+        # a late answer to an earlier question also helps: it says to which serial its counts belong
         if message.node != self.node or message.serial < self.settled:
             return
         self._end_count()
@@ -173,7 +173,7 @@ class Stream:
         if is_complete:
             came = self._count_since_settled(message.serial)
             lost = message.total - self._total - came
-            if lost > 0:  # given up, or numbers of nodes that the root has forgotten
+            if lost > 0:  # they were given up, or the root has forgotten their nodes
                 self.handout.tell_lost(lost)
             self._complete_up_to(message.serial, message.total)
         self.release()  # make room before the next request
@@ -214,7 +214,7 @@ class Stream:
         self._close_past()
 
     def _take_settled(self, message: m.Settled) -> None:
-        self._give_up(message.lost)  # also in a late answer to an earlier question
+        self._give_up(message.lost)  # late answers to earlier questions also count
         questions = self.questions
         is_late = message.request != questions.request
         if questions.recovering is None or (is_late and not self._has_asked_for()):
@@ -248,8 +248,8 @@ class Stream:
         )
 
     def release(self, *, all_: bool = False) -> None:
-        """Hand out the notifications that need not be held back any more: those up to the serial
-        before which nothing is missing, or all if nothing is missing or in doubt."""
+        """Hand out the notifications that need not be held back any more: those before any missing
+        notification, or all of them if nothing is missing or in doubt."""
         order = self.order
         if order is None or not order:
             return
@@ -285,8 +285,8 @@ class Stream:
 
     def _give_up_gap(self) -> None:
         """Give up missing notifications that hold others back for too long, if they were requested
-        several times and no answer contained them. Nothing is given up while a question is open,
-        because some node may still have them, or if there was no room for an answer."""
+        several times and no answer contained them. Do not give up while a question is open, because
+        some node may still have them, nor if there was no room for an answer."""
         order = self.order
         if not order:
             return
@@ -302,8 +302,9 @@ class Stream:
                 self.count()  # find out whether anything is missing
 
     def _give_up(self, ranges: Iterable[m.Range]) -> None:
-        """Stop waiting for numbers. The next answer to a count says how many notifications are
-        lost: a notification may have several of these numbers, or may have arrived without one."""
+        """Stop waiting for numbers. These numbers do not show how many notifications are lost,
+        because a notification may have several of them, or may have arrived without one. The next
+        answer to a count shows it."""
         self._tracker.give_up(ranges)
         self._close_past()
 
@@ -344,5 +345,5 @@ class Stream:
         return cut_ranges(missing[:MOST_RANGES], room)
 
     def _has_asked_for(self) -> bool:
-        """Has any of the notifications arrived that were last requested?"""
+        """Have any of the last requested notifications arrived?"""
         return self._tracker.has_some(self.questions.asked_for)

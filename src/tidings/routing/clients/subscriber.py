@@ -9,7 +9,7 @@ missing one.
 A gap in the numbers of a node shows a loss at once. A loss without a gap shows at the next beat,
 which says how many notifications there were; the rendezvous point then says which ones are missing.
 The subscriber asks for missing notifications until they arrive or are reported as lost. The nearest
-router that has a missing notification answers.
+router that has a missing notification sends it.
 """
 
 from __future__ import annotations
@@ -66,14 +66,13 @@ class Subscriber:
         granted: tuple[int, int] | None = None,
     ) -> None:
         """`most` is the size of the inbox. Notifications that arrive when the inbox is full are
-        dropped, and requested again when there is room, so nobody waits for a slow application.
+        dropped, and requested again when there is room, so a slow application delays nobody.
         `matched` says which filters a notification matches. With `ordered`, notifications are
         delivered in the order of serials. With `fast`, missing notifications are neither noticed
         nor requested. After an interruption of `drop_after` seconds, the subscription ends. With a
         name as `durable`, the subscription is ordered, and begins after the last notification that
-        was confirmed under that name; with `only_drops`, that name is given up, and nothing else
-        happens. `granted` is a life and a node of that life, for which the
-        router has a signed grant."""
+        was confirmed under that name; with `only_drops`, the subscriber only gives up that name.
+        `granted` is a life and a node in that life; the router has a signed grant for the node."""
         self.name = name
         self.router = router
         self.interest = interest
@@ -82,13 +81,13 @@ class Subscriber:
         self._fast = fast and not durable
         self._drop_after = drop_after
         self._standing = Standing(self.times)
-        if granted is not None:  # if this life is lost, the number may mean another node
+        if granted is not None:  # if this life is lost, the number may belong to another node
             self._standing.life = granted[0]
         order = Ordering() if durable or (ordered and not fast) else None
         self._handout = HandOut(most, matched, order, self.confirming)
         self.inbox = self._handout.inbox
         self.stream = Stream(self.times, self._standing, self._handout)
-        self._flows = False  # is `stream.flows()` true since the last message?
+        self._flows = False  # was `stream.flows()` true after the last message?
         self._joining = Joining(
             interest, dialect, self._standing, self.stream, self.confirming, fast=self._fast,
             granted=0 if granted is None else granted[1], patience=self.times.request,
@@ -162,7 +161,8 @@ class Subscriber:
         return self._drain_outgoing()
 
     def refuse(self, reason: str) -> None:
-        """End the subscription, because its grant is refused, or another one has its name."""
+        """End the subscription, because its grant is refused, or another subscriber has its
+        name."""
         self.stream.end()
         self._joining.refuse(reason)
 
@@ -178,7 +178,7 @@ class Subscriber:
             self._handout.interrupt(reason, now)
 
     def tracks(self, marks: Iterable[m.Mark]) -> bool:
-        """Is any of these marks known to be at or below the node of this interest?"""
+        """Is the node of any of these marks known to be the node of this interest, or below it?"""
         return any(self.stream.knows(mark.node) for mark in marks)
 
     # -- messages and time ---------------------------------------------------------------------
@@ -203,7 +203,7 @@ class Subscriber:
             elif self._standing.accepts(message.epoch, now) and handler is not None:
                 handler(self, message)
             if self.epoch and self.confirming is not None and self.confirming.must_drop:
-                self._joining.ask_again()  # the life was not known before
+                self._joining.ask_again()  # it needs a life, which is now known
             self._trace()
             self.stream.release()
         elif isinstance(message, m.Skipped):
@@ -265,8 +265,8 @@ class Subscriber:
             self._go_on()
 
     def _go_on(self) -> None:
-        """Continue in another life, which has everything that was received. Ask open questions
-        again, because answers from the old life are ignored."""
+        """Continue in another life, which has everything that the subscriber received. Ask open
+        questions again, because answers from the old life are ignored."""
         self._resubscribed = float("-inf")
         if self.confirming is not None:
             self.confirming.claim()
@@ -277,7 +277,7 @@ class Subscriber:
 
     def _on_joining(self, message: m.Answer | m.Setup | m.Resumption) -> None:
         self._joining.take(message)
-        self._say_confirmed()  # claims the name, if there is one
+        self._say_confirmed()  # this claims the name, if there is one
 
     def _on_confirmed(self, message: m.Confirmed) -> None:
         if self.confirming is not None:
@@ -303,7 +303,7 @@ class Subscriber:
             self.stream.take(message)
         elif self.phase is Phase.ON:
             mine = [mark for mark in message.marks if self.node in mark.label]
-            if mine:  # without numbers, or they do not matter
+            if mine:  # it has no numbers, or they do not matter
                 self._handout.take_fast(self.epoch, message, mine)
 
     def _on_beat(self, message: m.Beat) -> None:
@@ -319,7 +319,7 @@ class Subscriber:
         if self._fast:
             self.stream.settled = max(self.complete, message.serial)
         else:
-            # the sum of one node is its total
+            # a subscriber has one node, so the sum in the beat is the total of that node
             self.stream.compare(message.serial, message.sum, behind=message.behind)
 
     def _on_reply(self, message: m.Counted | m.Recovered | m.Settled) -> None:

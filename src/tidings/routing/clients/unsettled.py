@@ -2,10 +2,10 @@
 
     add ──> waiting ──draw, as far as the window allows──> sent ──settle, in any order──> gone
 
-A rendezvous point in the order of merit settles stamps in any order, and some of them after
-minutes. What waits there must not keep later publications back: only the unsettled ones count
-against the window, and the window of a publisher that sees this is wider. What was sent is then
-repeated one by one, less and less often.
+A rendezvous point that works in the order of merit settles stamps in any order, and some of them
+only after minutes. Publications that wait there must not hold later ones back. So only unsettled
+publications count against the window, and once stamps are settled out of order, the window is
+wider. From then on, each publication in flight is repeated on its own, at growing intervals.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from heapq import heapify, heappop, heappush
 
 from tidings.routing.protocol.contents.bodies import About
 
-MOST_BYTES = 16 << 20  # bytes in flight, unless a single notification has more
+MOST_BYTES = 16 << 20  # bytes in flight, unless a single notification is larger
 WIDE = 1 << 16  # notifications in flight, if they are settled in any order
 WIDE_BYTES = 128 << 20
-PATIENCE = 60.0  # seconds until one of them is repeated, and twice as long each further time
-MOST_AGAIN = 500  # of them that are repeated at a time
+PATIENCE = 60.0  # seconds until such a notification is repeated; the pause doubles each time
+MOST_AGAIN = 500  # notifications that are repeated at a time
 
 Waiting = tuple[bytes, bytes, About | None, bytes]  # content, payload, metadata, tag
 
@@ -29,19 +29,19 @@ class Unsettled:
 
     def __init__(self, acknowledged: int, window: int) -> None:
         self.acknowledged = acknowledged
-        """The last stamp up to which all are settled."""
+        """The stamp up to which all publications are settled."""
         self.last = acknowledged
         """The last stamp that was given."""
         self.is_unordered = False
         """Whether stamps are settled in any order."""
         self.sent = 0
-        """How many are in flight."""
+        """How many publications are in flight."""
         self.sent_bytes = 0
         self._window = window
         self._allowed = window  # how many may be in flight; fewer after a silence
         self._waiting: dict[int, Waiting] = {}
         self._next = acknowledged + 1  # the first stamp that was not sent
-        self._due: list[tuple[float, float, int]] = []  # when to repeat; after how long; stamp
+        self._due: list[tuple[float, float, int]] = []  # time of repetition, pause before it, stamp
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -71,22 +71,22 @@ class Unsettled:
         return count
 
     def widen(self, now: float) -> None:
-        """Stamps are settled in any order from now on."""
+        """Expect stamps to be settled in any order from now on, and widen the window."""
         if not self.is_unordered:
             self.is_unordered = True
             self._window = self._allowed = max(self._window, WIDE)
             self._await_sent(now)
 
     def restart(self, now: float, allowed: int | None = None) -> None:
-        """Send all again: so many at first, and more as others are settled; by default, as many as
-        the window has."""
+        """Send all publications again: `allowed` at first, by default as many as fit the window,
+        and more as these are settled."""
         self._next = self.acknowledged + 1
         self.sent = self.sent_bytes = 0
         self._allowed = self._window if allowed is None else min(allowed, self._window)
         self._await_sent(now)
 
     def draw(self, now: float) -> Iterator[tuple[int, Waiting]]:
-        """The next ones to send."""
+        """The next publications to send."""
         most = WIDE_BYTES if self.is_unordered else MOST_BYTES
         while self._next <= self.last and self.sent < self._allowed:
             stamp = self._next
@@ -104,14 +104,15 @@ class Unsettled:
                 yield stamp, one
 
     def draw_first(self, many: int) -> Iterator[tuple[int, Waiting]]:
-        """The first ones that were sent, to repeat them."""
+        """The oldest publications in flight, at most `many`, to be repeated."""
         for at, (stamp, one) in enumerate(self._waiting.items()):
             if at == many or stamp >= self._next:
                 return
             yield stamp, one
 
     def draw_due(self, now: float) -> Iterator[tuple[int, Waiting]]:
-        """Those that wait for so long that they are repeated, if they are settled in any order."""
+        """The publications in flight that are due to be repeated, if stamps are settled in any
+        order."""
         for _ in range(MOST_AGAIN):
             while self._due and self._due[0][2] not in self._waiting:
                 heappop(self._due)

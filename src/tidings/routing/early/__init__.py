@@ -9,8 +9,8 @@ disk.
     early_bodies.py    the bodies that both ends of a link keep in the same way
     shared_bodies.py   the bodies of all links of a node, within one bound
 
-A link restores the whole frame before anybody else sees it, so nothing else knows about references.
-Which neighbours get a body early is decided in routing/learning.
+A link restores the whole frame before it passes the frame on, so no other code knows about
+references. The folder routing/learning decides which neighbours get a body early.
 
 Used by network and broker. Start at early_bodies.py.
 """

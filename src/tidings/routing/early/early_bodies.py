@@ -1,15 +1,15 @@
-"""The early bodies of a link, which both ends keep in the same way.
+"""The early bodies of a link. Both ends of the link keep the same bodies.
 
     sender     early 0   early 1   reference to 0   early 2 ...     in the order of the connection
     receiver   {0}       {0, 1}    {1}              {1, 2}          the same at the sender
 
 Both ends keep the latest bodies within the same bounds, and drop a body after a reference to it. So
-both have the same bodies at the same position of the stream, and a reference always finds its body,
-as in the dynamic table of HPACK. A new connection begins with empty tables.
+at each position of the stream, both have the same bodies, and a reference always finds its body, as
+in the dynamic table of HPACK. A new connection begins with empty tables.
 
-The sender compares whole bodies before it refers to one. So a reference always stands for the right
-body, even if another one was sent early. The sender may forget a body (shared_bodies.py); then it
-keeps only its position and size.
+Before the sender refers to an early body, it compares the whole body with that of the notification.
+So a reference always stands for the right body, even if a different one was sent early. The sender
+may forget a body (shared_bodies.py); then it keeps only the position and the size.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidings.routing.protocol import frames
 MOST_BODIES = 1_024
 MOST_BYTES = 4 << 20
 LEAST_BODY = 1 << 10
-"""To send a smaller body again costs less than an early frame."""
+"""Sending a smaller body again costs less than an early frame."""
 LARGEST_BODY = MOST_BYTES // 4
 
 Item = TypeVar("Item")
@@ -99,7 +99,7 @@ class SentBodies:
 
     def __init__(self) -> None:
         self._latest: _Latest[tuple[int, Key, SharedBody]] = _Latest()
-        # by the channel's number on the link, so that others need not look at their frames
+        # by the channel's number on the link, so that frames of other channels need not be read
         self._positions: dict[int, dict[Key, int]] = {}
         self.sent = self.used = 0  # bytes
         self.referred = 0  # notifications
@@ -115,7 +115,7 @@ class SentBodies:
 
     def add(self, number: int, early: Early, body: SharedBody | None = None) -> None:
         """Note a body that was sent early, in the channel that has this number on the link. `body`
-        is the one that the links of the node share."""
+        is the copy that the links of the node share."""
         size = len(early.body)
         self.sent += size
         kept = number, early.key, body or SharedBody(early.body)
@@ -130,7 +130,7 @@ class SentBodies:
             del self._positions[number]
 
     def clear(self) -> None:
-        """Free the bodies; the link has ended."""
+        """Free the bodies, because the link has ended."""
         self._latest, self._positions = _Latest(), {}
 
     def shorten(self, data: bytes | memoryview, number: int) -> bytes | memoryview:
@@ -165,7 +165,7 @@ class SentBodies:
         body = end - len(early)
         # views are compared byte by byte, which is slower than a copy
         if body < first or bytes(view[body:end]) != early:
-            return None  # the publisher has repeated it with another body
+            return None  # the publisher has repeated the stamp with another body
         self._forget(number, (publisher, stamp))
         self.used += self._latest.take(position)[1]
         self.referred += 1

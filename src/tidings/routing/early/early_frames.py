@@ -14,7 +14,7 @@ An early frame:
 
 A *reference*, kind 5, is the frame of a notification in which a u64 stands for the body: its
 position among the early frames of the link, starting at 0. The reference contains the bytes in
-front of the body (protocol/contents/envelopes.py), because they are known only after the
+front of the body (protocol/contents/envelopes.py), because these bytes are known only after the
 notification was matched.
 """
 

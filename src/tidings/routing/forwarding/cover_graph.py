@@ -57,7 +57,7 @@ class CoverGraph:
         return None if len(found) > most else {number, *self._numbers(found)}
 
     def lowest(self, numbers: Iterable[int]) -> Label:
-        """The given nodes without those that cover another of them."""
+        """The given nodes, without those that cover another given node."""
         given = set(numbers)
         if len(given) > 1:
             there = [slot for slot in map(self._slots.find, given) if slot]
@@ -78,9 +78,9 @@ class CoverGraph:
         """Put a node between the parents that cover it and the children that it covers. If the node
         exists, add the new edges. Unknown parents and children are ignored.
 
-        Return the slot of the node, and the nodes at and below which labels must be computed again;
-        none of these if only the new node needs labels. Raise GraphError, with nothing changed, if
-        a child covers the node or the node covers a parent."""
+        Return the slot of the node, and a set of slots: labels must be computed again at these
+        slots and below them. The set is empty if only the new node needs labels. Raise GraphError,
+        with nothing changed, if a child covers the node or the node covers a parent."""
         find, edges = self._slots.find, self._edges
         above = {slot for one in parents if (slot := find(one)) and one != number}
         below = {slot for one in children if (slot := find(one)) and one != number}
@@ -150,12 +150,12 @@ class CoverGraph:
             )
 
     def _find_highest(self, below: set[int], above: set[int], uppers: set[int]) -> list[int] | None:
-        """The highest nodes in `below`, which are below a new node; None if one of them is not
+        """The highest nodes in `below`, which a new node covers. Return None if one of them is not
         known to be below all nodes of `above`, the parents of the new node."""
         kept: list[int] = []
         for child in below:
             over = self._edges.parents(child)
-            if uppers.issuperset(over):  # nodes of `above` that cover the child are then parents
+            if uppers.issuperset(over):  # so nodes of `above` that cover the child are its parents
                 if not above.issubset(over):
                     return None
                 kept.append(child)

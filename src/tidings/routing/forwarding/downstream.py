@@ -47,11 +47,11 @@ from tidings.routing.protocol.limits import Limits, work_of
 from tidings.routing.protocol.times import Times
 
 MOST_FREE = 1000  # nodes that a neighbour may list as wanted even if it has no credit left
-MOST_WAYS = 100_000  # the most headers whose ways are cached
+MOST_WAYS = 100_000  # headers whose ways are cached, at most
 
 
 class Downstream(ABC):
-    """What routers and rendezvous points have in common."""
+    """The part that routers and rendezvous points have in common."""
 
     def __init__(
         self,
@@ -132,10 +132,10 @@ class Downstream(ABC):
 
     @abstractmethod
     def take_owner(self, router: Name, owner: str, nodes: Iterable[int]) -> None:
-        """Called when a router below says that an owner wants nodes."""
+        """Called when a router below reports that an owner wants some nodes."""
 
     def split(self, message: m.HandOver) -> Sequence[Any]:
-        """A part that is handed over, as messages that are handled one after the other."""
+        """Split a part that is handed over into messages that are handled one after the other."""
         return (message,)
 
     def count_unknown(self) -> int:
@@ -150,8 +150,8 @@ class Downstream(ABC):
             self.send(neighbour, way.of(message))
 
     def ways(self, labels: Labels) -> dict[Name, Way]:
-        """How each neighbour gets notifications with certain labels. Results are cached until a
-        node of the labels, or a node above them, changes."""
+        """How notifications with these labels are sent to each neighbour. Results are cached until
+        a node of the labels, or a node above them, changes."""
         found = self._ways.known.get(labels)
         if found is None:
             found = ways_of(self.graph, labels, self.forwarding)
@@ -159,7 +159,7 @@ class Downstream(ABC):
         return found
 
     def note_graph_change(self) -> None:
-        """Note that anything in the graph may have changed."""
+        """Clear all caches, because anything in the graph may have changed."""
         self.caches.clear()
 
     # -- receiving -----------------------------------------------------------------------------
@@ -179,7 +179,7 @@ class Downstream(ABC):
         handler(self, sender, message)
 
     def hear(self, name: Name) -> Neighbour:
-        """Note that a neighbour sent something; return what is known about it."""
+        """Note that a neighbour sent a message; return what is known about the neighbour."""
         known = self.neighbours.get(name)
         if known is None:
             known = self.neighbours[name] = Neighbour(self.context.now)
@@ -225,7 +225,7 @@ class Downstream(ABC):
         self._subscribe(sender, sorted(wanted - known.nodes))
 
     def may_want(self, sender: Name, many: int, now: float) -> bool:
-        """May a neighbour list `many` wanted nodes in one message? The check comes before the nodes
+        """May a neighbour list `many` wanted nodes in one message? This is called before the nodes
         are handled; its charge is added to the charge for handling them."""
         self.context.now = now
         self.hear(sender)
@@ -278,8 +278,8 @@ class Downstream(ABC):
                 self.ask_above(msgspec.structs.replace(message, request=number))
 
     def _on_apply(self, sender: Name, message: m.Apply) -> None:
-        """Pass on an agent's request for a link to the rendezvous point. An agent that needs
-        signed grants stays here, because its grants are known only here."""
+        """Pass on an agent's request for a link to the rendezvous point. An agent that needs signed
+        grants gets no such link, because only this node knows its grants."""
         others = message.others + self.count_others({sender}, (*message.nodes, *message.above))
         party = self.context.owner_of(sender) or message.party
         message = name_owner(self.context, sender, message)
@@ -293,7 +293,8 @@ class Downstream(ABC):
                 self.ask_above(msgspec.structs.replace(message, request=number, within=within))
 
     def count_others(self, apart: set[Name], nodes: Iterable[int]) -> int:
-        """How many neighbours, apart from some, get the notifications of any of these nodes."""
+        """How many neighbours, not counting those in `apart`, get notifications of any of these
+        nodes."""
         found = set[Name]().union(*map(self.graph.labels, nodes))
         return len(found - apart)
 
@@ -314,8 +315,9 @@ class Downstream(ABC):
     def split_limited(
         self, sender: Name, ranges: list[m.Range], within: m.Within
     ) -> tuple[list[m.Range], list[m.Range]]:
-        """The same for a neighbour with limited rights. Nodes that were granted to the neighbour
-        are looked up here. Only the root knows whether the neighbour may see other nodes."""
+        """Split ranges as `split_ranges` does, for a neighbour with limited rights. Nodes that were
+        granted to the neighbour are looked up here. Only the root knows whether the neighbour may
+        see other nodes."""
         is_alone = self.context.within_of(sender) in (within, SIGNED)
         here = [one for one in ranges if is_alone and self.rights.is_granted(sender, one.node)]
         return here, [one for one in ranges if one not in here]
@@ -336,7 +338,8 @@ class Downstream(ABC):
         return self.rights.grant_signed(name, node, grant)
 
     def revoke(self, now: float, is_void: Callable[[Signed], bool] = lambda _: False) -> list[Sent]:
-        """End the signed grants that expired or are void, and what was subscribed with them."""
+        """End the signed grants that have expired or are void, and the subscriptions that need
+        them."""
         self.context.now = now
         for name in self.rights.revoke(is_void):
             self._end_ungranted(name)
@@ -367,8 +370,8 @@ class Downstream(ABC):
                 self.ask_above(msgspec.structs.replace(message, request=number))
 
     def _on_tagging(self, sender: Name, message: m.TAGGING) -> None:
-        """Refuse a message that only a rendezvous point can answer. A question that routers may
-        relay (`relayed`) is passed on instead."""
+        """Refuse a message that only the rendezvous point can answer, or pass it on if routers may
+        relay it (`relayed`)."""
         if isinstance(message, m.Suggest) or (
             isinstance(message, m.Describe | m.Follow) and message.relayed
         ):
@@ -390,13 +393,13 @@ class Downstream(ABC):
     # -- owners --------------------------------------------------------------------------------
 
     def with_owner(self, sender: Name, message: m.Ask) -> m.Ask:
-        """Set the owner of a question, and the filters that must cover its interest."""
+        """Return the question with its owner, and with the filters that must cover its interest."""
         within = self.rights.limit(sender, message.within)
         return msgspec.structs.replace(name_owner(self.context, sender, message), within=within)
 
     def with_name_owner(self, sender: Name, message: m.Resume | m.Confirm) -> m.Resume | m.Confirm:
-        """Set the owner of a named subscription. A router is trusted to name the owners below
-        it."""
+        """Return the message with the owner of the named subscription. A router is trusted to name
+        the owners below it."""
         context = self.context
         owner = context.party_of(sender) or context.owner_of(sender) or message.owner
         return msgspec.structs.replace(message, owner=owner)
@@ -414,9 +417,9 @@ class Downstream(ABC):
     # -- lives ---------------------------------------------------------------------------------
 
     def go_on(self, *, is_first: bool = False) -> None:
-        """Continue in another life with all state, and tell the neighbours; each of them decides
+        """Continue in another life and keep all state. Tell the neighbours; each of them decides
         whether it starts over. Questions of the old life will not be answered, so they are
-        forgotten; questions from before the first life are kept (`is_first`). Neighbours must
+        forgotten. In the first life (`is_first`), earlier questions are kept. Neighbours must
         report `done` again, because some of them may start over."""
         if not is_first:
             self.questions.clear()
@@ -425,8 +428,8 @@ class Downstream(ABC):
         self.beats.send_all({})
 
     def begin_epoch(self) -> None:
-        """Start over in another life, in which no present state is valid: forget everything, and
-        tell the neighbours."""
+        """Start over in another life, in which the present state is not valid: forget everything,
+        and tell the neighbours."""
         self.cache.clear()
         self.questions.clear()
         self.subscriptions.clear()
@@ -437,8 +440,8 @@ class Downstream(ABC):
     # -- timeouts ------------------------------------------------------------------------------
 
     def keep_alive(self, now: float, shares: int) -> list[Sent]:
-        """Send the next beats to neighbours that want nothing, about one of `shares` of them. Call
-        this so often that `shares` calls take at most four beats."""
+        """Send a beat to about one in `shares` of the neighbours that want nothing. Call this so
+        often that `shares` calls take at most as long as four beats."""
         self.context.now = now
         self.beats.keep_alive(shares)
         return self.drain_outgoing()
@@ -462,14 +465,14 @@ class Downstream(ABC):
             del self.neighbours[name]
 
     def serial_done(self) -> int:
-        """The serial up to which no neighbour below needs anything; 0 shortly after a start, when
-        not all neighbours are known."""
+        """The serial up to which no neighbour below needs notifications again; 0 shortly after a
+        start, when not all neighbours are known."""
         if self._begun is None or self.context.now - self._begun < 2 * self.times.expire:
             return 0
         return self.serial_done_below()
 
     def serial_done_below(self) -> int:
-        """The serial up to which none of the known neighbours needs anything."""
+        """The serial up to which none of the known neighbours needs notifications again."""
         known = (one for one in self.neighbours.values() if one.says_done or one.nodes)
         return min((one.done for one in known), default=self.serial)
 

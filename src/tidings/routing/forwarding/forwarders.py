@@ -1,4 +1,4 @@
-"""Three simpler methods of forwarding by header, of which labels are a refinement.
+"""Three simpler methods of forwarding by header. Labels refine them.
 
     content list     the header lists every matching node; routers keep no edges
     full graph       the header has the lowest nodes; every router has all edges and walks up

@@ -1,4 +1,5 @@
-"""Results computed from a graph, cached until what they depend on changes.
+"""Results computed from a graph, which are cached until the graph changes in a way that affects
+them.
 
         1           If the subscribers or the edges of node 3 change, only the results for headers
        / \\          with 3 or 4 can change, because 4 is below 3. The labels, lists and ancestors
@@ -6,8 +7,8 @@
       |   |         below it, affects only headers that contain it.
       5   4
 
-A cache finds the headers to drop by an index from nodes to headers. If a node has very many nodes
-below it, all caches are cleared instead.
+A cache has an index from nodes to headers, to find the headers to drop. If a node has very many
+nodes below it, all caches are cleared instead.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tidings.routing.forwarding.cover_graph import CoverGraph
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 MOST_BELOW = 1000  # if more nodes are below a changed node, all results are dropped
-MOST_WAITING = 10_000  # if more nodes are noted, everything is dropped
+MOST_WAITING = 10_000  # if more changed nodes are noted, all results are dropped
 NODES_PER_HEADER = 8  # the size of the index is this number times `most`
 
 
@@ -52,7 +53,8 @@ class GraphCaches:
         self._dropping: list[Droppable] = []
 
     def add(self, cache: Cache) -> Cache:
-        """Add a cache, which is cleared, or drops results, at each change from now on."""
+        """Add a cache. From now on, the cache drops the outdated results, or all results, at each
+        change."""
         if isinstance(cache, Droppable):
             self._dropping.append(cache)
         else:
@@ -90,8 +92,9 @@ class NodeCache(dict[int, Value]):
 
 
 class Header(Generic[Key]):
-    """A header in the index of a cache. Python hashes a tuple again each time, and the index has
-    each header once for each of its nodes, so it asks only here whether a header was dropped."""
+    """A header in the index of a cache. The index has a header once for each of its nodes.
+    `is_dropped` avoids hashing the tuple again for each node; Python does not cache the hashes of
+    tuples."""
 
     __slots__ = ("is_dropped", "key")
 
@@ -101,8 +104,8 @@ class Header(Generic[Key]):
 
 
 class HeaderCache(Generic[Key, Value]):
-    """Results for headers, each of which depends on all nodes of its header. When the cache is
-    full, all results are dropped.
+    """Results for headers. Each result depends on all nodes of its header. When the cache is full,
+    all results are dropped.
 
     Cost: a list entry for each node of each header. Dropping a header removes its entry only for
     the changed node; if there are too many entries, all results are dropped.
@@ -153,8 +156,9 @@ class HeaderCache(Generic[Key, Value]):
 
 
 class GraphChanges:
-    """Notes which nodes have changed, for a cache elsewhere that must drop results before its next
-    use. There is no reference to that cache, so the graph does not keep the cache in memory."""
+    """Notes which nodes have changed, so that a cache elsewhere can drop results before its next
+    use. This object has no reference to that cache, so the graph does not keep the cache in
+    memory."""
 
     def __init__(self) -> None:
         self.everything = False

@@ -12,11 +12,11 @@ nodes of a header and never walks the graph.
 
 Invariants, after every call: the edges are those of CoverGraph; labels are as defined above.
 
-Forwarding costs one lookup for each node of the header, and a step for each neighbour with a label
-there. A change to a subscription costs a visit to each descendant whose label changes, and to its
-edges. A new subscription may also visit all descendants if there are few; otherwise it may search
-upwards from the nodes in other labels. A node costs about 60 bytes. Nodes with the same labels
-share them; see the folder tables.
+Forwarding costs one lookup for each node of the header, and a step for each neighbour that has a
+label at this node. A change to a subscription costs a visit to each descendant whose label changes,
+and to its edges. A new subscription may also visit all descendants if there are few; otherwise it
+may search upwards from the nodes in the labels of descendants. A node costs about 60 bytes. Nodes
+with the same labels share them; see the folder tables.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
 
     def groups(self, label: Label) -> Groups[Neighbour]:
         """The neighbours that get a notification with this label, by the label that they get; an
-        empty label stands for the same label. Unknown nodes are ignored. The result is the same
-        object for nodes with the same labels, and is valid until the graph changes."""
+        empty label means that the label stays the same. Unknown nodes are ignored. The result is
+        the same object for nodes with the same labels, and is valid until the graph changes."""
         if len(label) != 1:
             found: dict[Label, list[Neighbour]] = {}
             for neighbour, new in self.forward(label).items():
@@ -121,7 +121,7 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
         return found
 
     def sole_neighbour(self) -> Neighbour | None:
-        """The neighbour that subscribes to every node, if no other neighbour subscribes."""
+        """The neighbour that subscribes to every node, if no other neighbour has a subscription."""
         if len(self.subscriptions) == 1:
             ((neighbour, count),) = self.subscriptions.items()
             if count == len(self):
@@ -139,7 +139,7 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
         return one is not None and bool(self._labels[self._slots.find(number)].own >> one & 1)
 
     def subscribe(self, number: int, neighbour: Neighbour) -> bool:
-        """Subscribe a neighbour to a node; False if it was subscribed before."""
+        """Subscribe a neighbour to a node; return False if it was already subscribed."""
         slot = self._slots.find(number) or self._slot(number)
         labels, one = self._labels[slot], self._pool.index.get(neighbour)
         if one is None:
@@ -154,7 +154,7 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
         return True
 
     def unsubscribe(self, number: int, neighbour: Neighbour) -> bool:
-        """Unsubscribe a neighbour from a node; False if it was not subscribed."""
+        """Unsubscribe a neighbour from a node; return False if it was not subscribed."""
         if not self.is_subscribed(number, neighbour):
             return False
         slot, one = self._slots.find(number), self._pool.index[neighbour]
@@ -172,8 +172,8 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
 
     def insert(self, number: int, parents: Iterable[int], children: Iterable[int]) -> bool:
         """Insert a node between the parents that cover it and the children that it covers. If the
-        node exists, add the new edges. Unknown parents and children are ignored. True if the edges
-        of existing nodes changed."""
+        node exists, add the new edges. Unknown parents and children are ignored. Return True if the
+        edges of existing nodes changed."""
         is_known = number in self
         slot, changed = self._place(number, parents, children)
         if slot == len(self._labels):
@@ -214,7 +214,7 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
 
     def around(self, number: int, neighbour: Neighbour) -> tuple[Label, Label]:
         """The parents and children of a node among the nodes that a neighbour subscribes to. The
-        neighbour, which must subscribe to the node, needs them to put the node into its own graph.
+        neighbour must subscribe to the node; it needs them to put the node into its own graph.
         Cost: a visit to each node whose label contains this node, and to its edges."""
         slot = self._slot(number)
         if not self.is_subscribed(number, neighbour):

@@ -6,10 +6,10 @@
        \\ /
        50                   labels F: 31, G: 4: the lowest nodes in the labels of its parents
 
-When a neighbour subscribes to a node or unsubscribes, its labels below the node change, down to
-where they stay the same. The order does not matter, because each new label depends only on the old
-one. When a new edge shows that one existing node covers another, labels are computed again from
-those of the parents.
+When a neighbour subscribes to a node or unsubscribes, its labels at the nodes below change, down to
+nodes where the label stays the same. The order of these changes does not matter, because each new
+label depends only on the old one. When a new edge shows that one existing node covers another,
+labels are computed again from those of the parents.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tidings.routing.forwarding.tables import (
 Neighbour = TypeVar("Neighbour", bound=Hashable)
 Column = tuple[Label | None, ...]
 """The labels of a neighbour at several nodes."""
-MOST_PASSED = 256  # the most nodes whose labels for their children are cached
+MOST_PASSED = 256  # nodes whose labels for their children are cached, at most
 
 
 class Labelling(CoverGraph, Generic[Neighbour]):
@@ -50,9 +50,9 @@ class Labelling(CoverGraph, Generic[Neighbour]):
     # -- one neighbour -------------------------------------------------------------------------
 
     def _lower(self, slot: int, number: int, neighbour: int, label: Label | None) -> None:
-        """Update labels after a neighbour subscribed to a node, where `label` was its old label.
+        """Update labels after a neighbour subscribed to a node, where its label was `label` before.
         If the label of a lower node contains no node below this one, this node replaces the nodes
-        of `label` there, because they cover it."""
+        of `label` in it, because they cover this node."""
         own, above = (number,), frozenset(label or ())
         lower = Below(self._edges, self._slots, slot)
 
@@ -67,9 +67,9 @@ class Labelling(CoverGraph, Generic[Neighbour]):
         self._change_below(slot, neighbour, LabelChanges(lower_label))
 
     def _lift(self, slot: int, number: int, neighbour: int, label: Label | None) -> None:
-        """Update labels after a neighbour unsubscribed from a node, where `label` is its new label.
-        In the labels of lower nodes that contain this node, the nodes of `label` replace it, except
-        those that cover another node of the same label."""
+        """Update labels after a neighbour unsubscribed from a node, where its label is now `label`.
+        If the label of a lower node contains this node, the nodes of `label` replace it, except
+        those that cover another node of that label."""
 
         def lift_label(old: Label | None) -> Label | None:
             if old is None or number not in old:
@@ -80,9 +80,10 @@ class Labelling(CoverGraph, Generic[Neighbour]):
         self._change_below(slot, neighbour, LabelChanges(lift_label))
 
     def _change_below(self, slot: int, neighbour: int, changes: LabelChanges) -> None:
-        """Change the labels of a neighbour below a node, down to nodes where its label stays the
-        same or to which it subscribes. A label that `changes` has produced is not changed again, so
-        no node changes twice. Cost: a visit to each node that changes and to its children."""
+        """Change the labels of a neighbour at the nodes below a node, down to nodes where the label
+        stays the same, or to which the neighbour subscribes. A label that `changes` has produced is
+        not changed again, so no node changes twice. Cost: a visit to each node that changes and to
+        its children."""
         every, pool, bit = self._labels, self._pool, 1 << neighbour
         counts, children = self._edges.down.counts, self._edges.down.values
         known: dict[Labels[Neighbour], Labels[Neighbour]] = {}  # shared labels: the old and the new

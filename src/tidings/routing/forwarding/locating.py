@@ -1,18 +1,18 @@
-"""The places of new nodes in the graph of a router, asked of a preprocessor.
+"""Asks a preprocessor for the places of new nodes in the graph of a router.
 
     wanted ──Locate──> preprocessor ──Located──> Subscribe, placed ──Setup──> in the graph
                             └── no answer, or none that can be used:
                                                  Subscribe ──Setup with the place──> in the graph
 
-A preprocessor answers with all nodes of the channel, at a version, that cover a node or that it
-covers. Within one life it never changes which of two nodes covers the other, and node numbers rise
+A preprocessor answers with all nodes of the channel, at a version, that cover a node or that the
+node covers. Within one life, whether one node covers another never changes, and node numbers rise
 with versions. So the answer is complete if its version is at least as high as all numbers in the
 graph of the router, however far the preprocessor is ahead of the router. An answer of an older
-version lacks newer nodes: the node is put into the graph, and the node above is asked for the rest.
+version lacks newer nodes: the router puts the node into its graph, and asks the node above for the
+other edges.
 
-The router subscribes above only when it has the place. From then on, the node above sends
-notifications of the new node with this node as their label, and the router must know the nodes
-above it.
+The router subscribes at the node above only when it has the place. From then on, notifications of
+the new node arrive with this node as their label, and the router must know the nodes that cover it.
 """
 
 from __future__ import annotations
@@ -36,25 +36,26 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Locating:
-    """The nodes of one router whose places are asked of a preprocessor."""
+    """The nodes whose places one router has asked a preprocessor for."""
 
     def __init__(self) -> None:
         self.is_on = False
         """Is there a preprocessor to ask?"""
-        self._asked: dict[int, Place | None] = {}  # with the place, once it is known
+        self._asked: dict[int, Place | None] = {}  # by node: its place, once it is known
         self.located = 0
         """How many places preprocessors gave."""
 
     def begin(self, node: int) -> bool:
-        """Should a preprocessor be asked for the place of a node? It is asked once."""
+        """Should a preprocessor be asked for the place of a node? It is asked only once for each
+        node."""
         if not self.is_on or node in self._asked:
             return False
         self._asked[node] = None
         return True
 
     def take(self, asked: m.Locate, answer: m.Located | None) -> Iterator[tuple[int, bool]]:
-        """Note an answer, or that there is none; return the nodes that waited for it, and for each
-        whether its place is known now."""
+        """Note an answer, or that there is none. Return the nodes that waited for it, and for each
+        of them whether its place is now known."""
         given: dict[int, m.NodePlace] = {}
         if answer is not None and answer.epoch == asked.epoch:
             given = {one.node: one for one in answer.places if one.node <= answer.version}
@@ -68,7 +69,7 @@ class Locating:
             yield node, found is not None
 
     def use(self, node: int) -> Place | None:
-        """The place of a node, which is forgotten now."""
+        """Return the place of a node, and forget it."""
         return self._asked.pop(node, None)
 
     def clear(self) -> None:

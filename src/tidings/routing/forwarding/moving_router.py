@@ -6,13 +6,13 @@
                    3  everything is unsubscribed at home, and the beats from home confirm that
 
 The way back is the same, with the roles exchanged. If the second link ends, the router moves home
-at once. To the neighbours below, a move looks as if notifications may be missing (`Skipped`): they
-hold back later notifications until the next beat, ask for missing ones, and recognise duplicates by
-their numbers.
+at once. The neighbours below are told that notifications may be missing (`Skipped`). They hold back
+later notifications until the next beat, ask for missing ones, and recognise duplicates by their
+numbers.
 
-Publications always go home, because the publisher is known there by its name. Both nodes above are
-told up to which number the neighbours below have received everything. So the rendezvous point keeps
-whatever may be asked for after a move, even after an unplanned move.
+Publications always go to the home node, because it knows the publisher by its name. Both nodes
+above are told up to which serial the neighbours below have received everything. So the rendezvous
+point keeps all notifications that may be requested after a move, even after an unplanned move.
 """
 
 from __future__ import annotations
@@ -46,14 +46,15 @@ class MovingRouter(Router):
         self.beside: Name | None = None
         """The other node above, if there are two links."""
         self.is_moving = False
-        """Is the router about to move to the node beside?"""
+        """Is the router about to move to the node `beside`?"""
         self._said = self._repeated = self._move_began = float("-inf")
 
     # -- moves ---------------------------------------------------------------------------------
 
     def move(self, other: Name, now: float) -> list[Sent]:
-        """Begin to move to another node above, to which there is a link. The move is given up if it
-        takes too long; until it is made, nothing changes."""
+        """Begin to move to another node above, to which there is a link. If the move takes too
+        long, it is given up. Until it is complete, notifications are still taken from the old
+        node."""
         self.context.now = now
         if other != self.upstream:
             self.beside, self.is_moving, self._move_began = other, True, now
@@ -63,8 +64,9 @@ class MovingRouter(Router):
         return self.drain_outgoing()
 
     def end_link(self, other: Name, now: float) -> list[Sent]:
-        """Note that a link has ended. The link home comes back, and `join_upstream` is called then;
-        any other link is forgotten, and if it was in use, the router moves home at once."""
+        """Note that a link has ended. The link to the home node comes back, and `join_upstream` is
+        called then. Any other link is forgotten; if it was in use, the router moves home at
+        once."""
         self.context.now = now
         if other == self.upstream != self.home:
             self.upstream, self.beside, self.is_moving = self.home, None, False
@@ -74,7 +76,7 @@ class MovingRouter(Router):
         return self.drain_outgoing()
 
     def join_upstream(self, now: float) -> list[Sent]:
-        """Start to use a new link home."""
+        """Start to use a new link to the home node."""
         if self.upstream == self.home:
             return super().join_upstream(now)
         self.context.now = now
@@ -89,7 +91,7 @@ class MovingRouter(Router):
         assert self.beside is not None
         self.upstream, self.beside, self.is_moving = self.beside, self.upstream, False
         self._greet_beside()
-        for node in sorted(self._by_state[NodeState.PENDING]):  # nobody answers the old request
+        for node in sorted(self._by_state[NodeState.PENDING]):  # the old request gets no answer
             self._ask(node)
         self.begin_again()
 
@@ -115,7 +117,7 @@ class MovingRouter(Router):
         self.send(self.home if isinstance(message, m.Publish) else self.upstream, message)
 
     def _take_beside(self, message: m.Down) -> None:
-        """Handle a message from the other node above, which is in the same life."""
+        """Handle a message from the other node above. The message belongs to the present life."""
         if isinstance(message, m.Beat):
             if message.subscribed != self._wanted_beside():
                 if self.context.now - self._said >= self.times.retry:
@@ -130,7 +132,8 @@ class MovingRouter(Router):
             self.pass_down(message)
 
     def _greet_beside(self) -> None:
-        """Tell the other node above what is wanted there: everything before a move, or nothing."""
+        """Tell the other node above which nodes this router wants from it: all of them before a
+        move, otherwise none."""
         assert self.beside is not None
         self._said = self.context.now
         wanted = self.list_wanted() if self.is_moving else [m.Wanted(self.epoch, ())]

@@ -57,7 +57,7 @@ WANTED = 50_000  # nodes in one Wanted message
 
 
 class Router(Downstream):
-    """A router that is not the root."""
+    """A router below the rendezvous point."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Router(Downstream):
         self._resubscribed = float("-inf")
         self._checked = self._said_wanted = float("-inf")
         self.locating = Locating()
-        self._highest = 0  # the highest number of a node that was put into the graph
+        self._highest = 0  # the highest number among the nodes that were put into the graph
 
     # -- messages and time ---------------------------------------------------------------------
 
@@ -120,18 +120,18 @@ class Router(Downstream):
         return self.drain_outgoing()
 
     def begin_again(self) -> None:
-        """Say everything to the node above, and tell the neighbours that notifications may be
-        missing."""
+        """Send all wanted nodes to the node above, and tell the neighbours that notifications may
+        be missing."""
         self._pass_on_skipped()
-        for node in sorted(self._by_state[NodeState.RETURNING]):  # nobody confirms the old request
+        for node in sorted(self._by_state[NodeState.RETURNING]):  # the old request gets no answer
             self._step(node, Event.GONE)
         self._trace(anyway=True)
         self._say_wanted()
         self._resubscribe()
 
     def take_places(self, asked: m.Locate, answer: m.Located | None, now: float) -> list[Sent]:
-        """Handle the answer of a preprocessor to a question, which was sent to LOCATOR; None if
-        there was no answer."""
+        """Handle the answer of a preprocessor to a question that was sent to LOCATOR. `answer` is
+        None if there was no answer."""
         self.context.now = now
         if asked.epoch == self.epoch:
             for node, placed in self.locating.take(asked, answer):
@@ -142,7 +142,7 @@ class Router(Downstream):
         return self.drain_outgoing()
 
     def note_passed(self, serial: int) -> None:
-        """Note that notifications of this life, up to a serial, were forwarded by other code."""
+        """Note that other code has forwarded the notifications of this life up to a serial."""
         self.standing.note_serial(serial)
 
     def tick(self, now: float) -> list[Sent]:
@@ -164,9 +164,9 @@ class Router(Downstream):
             self.send(self.upstream, question)
 
     def _judge(self, message: m.Lineage) -> None:
-        """Judge a lineage: if it has another life, continue there, with all state or with none.
-        After a revision, edges and nodes may be wrong, so the neighbours say again what they want,
-        as after a restart of this router."""
+        """Judge a lineage: if it shows another life, continue in that life, with all state or with
+        none. After a revision, edges and nodes may be wrong, so the state is dropped, and the
+        neighbours send their wanted nodes again, as after a restart of this router."""
         before = self.standing.life
         verdict = self.standing.judge(message, self.context.now)
         if verdict is LineageVerdict.NOTHING:
@@ -222,9 +222,9 @@ class Router(Downstream):
         self._step(message.node, Event.TOLD)
 
     def _put(self, node: int) -> bool:
-        """Put a node into the graph, at the place that a preprocessor gave; False if that is not
-        possible. Then the node above is asked for the place, and also if the place may lack nodes
-        that are newer than the preprocessor was."""
+        """Put a node into the graph, at the place that a preprocessor gave; return False if that is
+        not possible. In that case, ask the node above for the place; ask it also if the place may
+        lack nodes that the preprocessor did not know yet."""
         held = self.held.get(node)
         if held is None or held.state is not NodeState.PENDING:
             return False
@@ -300,8 +300,8 @@ class Router(Downstream):
         return held is not None and held.state is not NodeState.LEAVING
 
     def _is_joined(self, node: int) -> bool:
-        """Is a node wanted, and has the node above answered the last request for it? An earlier
-        beat of the node above says nothing about this node."""
+        """Is a node wanted, and has the node above answered the last request for it? Beats that the
+        node above sent before that answer do not include the node."""
         held = self.held.get(node)
         return held is not None and held.state in JOINED
 
@@ -429,7 +429,7 @@ class Router(Downstream):
         mine = [*filter(self._is_mine, self.held)]
         parts = 1 + len(mine) // WANTED
         nodes = _slice_nodes(mine, parts)
-        while max(map(len, nodes)) > 2 * WANTED:  # if, for example, all numbers are even
+        while max(map(len, nodes)) > 2 * WANTED:  # for example, if all numbers are even
             parts += 1
             nodes = _slice_nodes(mine, parts)
         return [

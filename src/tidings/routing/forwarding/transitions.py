@@ -1,4 +1,5 @@
-"""The states of a node at a router, in one table. The table generates the diagram in the docs."""
+"""The states of a node at a router, in one table. The diagram in the docs is generated from this
+table."""
 
 from __future__ import annotations
 
@@ -9,13 +10,13 @@ class NodeState(Enum):
     """The state of a node at a router."""
 
     ABSENT = "absent"  # nobody below wants the node
-    PENDING = "pending"  # the node was requested above; its place in the graph is not known yet
+    PENDING = "pending"  # requested from the node above; its place in the graph is not known yet
     ACTIVE = "active"  # acknowledged from above
     # the node was active, but nothing has arrived from above for a while
     INTERRUPTED = "interrupted"
-    LEAVING = "leaving"  # unsubscribed above, but this is not confirmed yet
-    # The node is wanted again before its unsubscription was confirmed. It is requested above only
-    # after the confirmation, so every answer belongs to the last request.
+    LEAVING = "leaving"  # unsubscribed at the node above, but this is not confirmed yet
+    # The node is wanted again before its unsubscription was confirmed. It is requested from the
+    # node above only after the confirmation, so every answer belongs to the last request.
     RETURNING = "returning"
 
 

@@ -5,11 +5,11 @@
         9 <- F             unchanged    [9 | 3]    only if it contains node 7; here it does not
                            a list       [7 9]      lists all nodes, so it can stay unchanged
 
-Labels are the shortest headers, and a receiver never has to look at the nodes above them. But
+Labels are the shortest headers, and the receiver need not look at the nodes above them. But
 rewriting a header takes longer than sending a few more bytes. So if a graph is shallow, the root
 sends *content lists* as headers: all nodes, at and above the mark, that somebody subscribes to.
-Lists need not change from router to router. If there is only one neighbour below and it wants
-everything, headers are not read at all: everything goes to that neighbour, as in unicast.
+Lists need not change from router to router. If there is only one neighbour below and it wants all
+nodes, headers are not read at all: all notifications go to that neighbour, as in unicast.
 
 Invariant, in every mode: each label that a neighbour gets contains the lowest nodes, at or above
 the mark, that the neighbour subscribes to. All other nodes of the label cover the mark's node too.
@@ -28,8 +28,8 @@ from tidings.routing.protocol import messages as m
 
 Neighbour = TypeVar("Neighbour", bound=Hashable)
 Labels = tuple[Label, ...]  # the labels of the marks of a notification
-MOST_ABOVE = 64  # the most nodes at or above a label in a shallow graph
-MOST_LISTED = 64  # the most marks for which lists are compared: more would cost more than they save
+MOST_ABOVE = 64  # in a shallow graph, at most this many nodes are at or above a label
+MOST_LISTED = 64  # with more marks, comparing lists would cost more than it saves
 
 
 class Mode(Enum):
@@ -39,7 +39,7 @@ class Mode(Enum):
 
 
 class Forwarding(msgspec.Struct, frozen=True):
-    """How to forward, and what that costs on this machine."""
+    """How to forward, and the cost of rewriting and of sending on this machine."""
 
     mode: Mode = Mode.LABELS
     rewrite: float = 2000.0  # nanoseconds to rewrite the front of a frame
@@ -51,9 +51,9 @@ class Forwarding(msgspec.Struct, frozen=True):
 
 
 class Way(msgspec.Struct, frozen=True):
-    """How a neighbour gets notifications with certain labels."""
+    """How notifications with certain labels are sent to a neighbour."""
 
-    kept: tuple[int, ...] | None  # positions of marks; None for the unchanged notification
+    kept: tuple[int, ...] | None  # positions of the marks to send; None if nothing changes
     labels: Labels
 
     def of(self, message: m.Notification) -> m.Notification:
@@ -79,9 +79,9 @@ def first_label(graph: LabelGraph[Neighbour], node: int, forwarding: Forwarding)
 def ways_of(
     graph: LabelGraph[Neighbour], labels: Labels, forwarding: Forwarding
 ) -> dict[Neighbour, Way]:
-    """How each neighbour gets a notification; neighbours that get nothing are left out. Cost: a
-    lookup for each mark, and a step for each neighbour at each mark. If all marks have the same
-    labels, as is usual, each neighbour takes only one step."""
+    """How a notification with these labels is sent to each neighbour; neighbours that do not get it
+    are left out. Cost: a lookup for each mark, and a step for each neighbour at each mark. In the
+    usual case, all marks have the same labels, and each neighbour takes only one step."""
     each = [graph.groups(label) for label in labels]
     if each and all(groups is each[0] for groups in each):
         ways = _join_equal(each[0], labels)
@@ -97,7 +97,7 @@ def ways_of(
 
 
 def _join_equal(groups: Groups[Neighbour], labels: Labels) -> dict[Neighbour, Way]:
-    """The ways for marks with the same labels: neighbours with the same label have the same way."""
+    """The ways for marks with the same labels; neighbours with the same label share a way."""
     ways: dict[Neighbour, Way] = {}
     for new, names in groups:
         changed = (new,) * len(labels) if new else labels

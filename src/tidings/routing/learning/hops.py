@@ -1,6 +1,5 @@
-"""Numbers of neighbours in the store of a node. The number of a neighbour that is gone is used
-again, so that arrays by number stay as short as the list of neighbours, however many come and
-go."""
+"""Numbers of neighbours in the store of a node. The number of a neighbour that is gone is reused,
+so that arrays that are indexed by number stay short, however many neighbours come and go."""
 
 from __future__ import annotations
 
@@ -20,8 +19,8 @@ class Hops:
         return len(self._numbers)
 
     def number(self, name: Name) -> int:
-        """The number of a neighbour; a new one if it has none. The number stays in use until
-        `count` is called with -1 for it."""
+        """The number of a neighbour; a new number if it has none. The number stays in use at least
+        until `count` is called for it with -1."""
         found = self._numbers.get(name)
         if found is None:
             if not self._free:
@@ -39,8 +38,8 @@ class Hops:
         return self._names[hop]
 
     def count(self, hop: object, more: int) -> None:
-        """Note that the store has `more` nodes for a neighbour than before; negative if fewer. When
-        it has none, the number is free."""
+        """Note that the store has `more` nodes for a neighbour than before; `more` is negative if
+        it has fewer. When the store has none left for a neighbour, the number becomes free."""
         assert isinstance(hop, int)
         self._counts[hop] += more
         if not self._counts[hop]:

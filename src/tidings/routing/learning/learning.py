@@ -1,12 +1,12 @@
-"""What a node learns from the notifications that it forwards in a channel with relations, and which
-neighbours it therefore serves early.
+"""What a node learns from the notifications that it forwards in a channel with relations, and the
+neighbours to which it therefore sends bodies early.
 
     forwarded: context, labels, neighbours ──note──> pending ──work──> store of nodes
     context of an early body ──served──> the neighbours whose merit reaches the limit
 
-Noting a frame costs a look-up. Everything else is done later: the caller calls `work` when it has
-nothing else to do. The number of frames that are noted between two calls is bounded, so a busy node
-learns from some of its frames, and forwards at nearly the same rate.
+Noting a frame costs one look-up. All other work is done later: the caller calls `work` when it is
+idle. The number of frames that are noted between two calls is bounded. So a busy node learns only
+from some of its frames, and forwards nearly as fast as without learning.
 
 The graph of the state machine shows which subscriptions have ended; this is checked before each
 use.
@@ -34,21 +34,21 @@ from tidings.routing.learning.hops import Hops
 from tidings.routing.protocol import frames
 
 MOST_NOTED = 100  # frames that are noted between two calls of `work`
-MOST_PENDING = 500  # distinct frames that wait
+MOST_PENDING = 500  # groups of noted frames that wait
 MOST_CONTEXTS = 4_096  # contexts whose neighbours are remembered
 MOST_KEYS = 4_096  # early bodies that are remembered, so that they are not passed on again
 AGINGS = 8  # how often the store ages in the time for which it keeps an unused node
 
 
 class Way(Protocol):
-    """How a neighbour gets a notification."""
+    """How a notification is sent to a neighbour."""
 
     @property
     def neighbour(self) -> Name: ...
 
 
 class Serving(NamedTuple):
-    """The settings of a node: when a neighbour is served early, and what is remembered."""
+    """The settings of a node: when a neighbour gets bodies early, and what is remembered."""
 
     semantic: SemanticStore
     weights: Weights = Weights()
@@ -84,19 +84,19 @@ class Learning:
         self._of_term: dict[Term, set[bytes]] = {}
         self._keys: dict[tuple[bytes, int], None] = {}
         self._aged = now
-        self.left_out = 0  # frames that were not noted
+        self.left_out = 0  # frames that were not noted, for lack of room
 
     # -- what was forwarded --------------------------------------------------------------------
 
     @property
     def room(self) -> int:
-        """How many more frames can be noted before the next work."""
+        """How many more frames can be noted before the next call of `work`."""
         full = len(self._pending) >= MOST_PENDING
         return 0 if full else max(0, MOST_NOTED - self._noted)
 
     def note(self, context: bytes, labels: bytes, marks: int, ways: Iterable[Way]) -> None:
-        """Note a frame that was forwarded. `ways` is the plan of the frame, which is the same
-        object for frames that go the same way."""
+        """Note a frame that was forwarded. `ways` is the plan of the frame; frames that go to the
+        same neighbours in the same way share one plan object."""
         self._noted += 1
         key = context, labels, id(ways)
         found = self._pending.get(key)
@@ -109,12 +109,12 @@ class Learning:
 
     @property
     def pending(self) -> int:
-        """How many combinations of context, labels and neighbours wait to be learnt."""
+        """How many groups of noted frames wait to be learnt."""
         return len(self._pending)
 
     def work(self, now: float) -> bool:
-        """Learn from one group of noted frames; False if there is nothing left to do. One call is
-        short, so that the caller can stop at any time."""
+        """Learn from one group of noted frames; return False if there is nothing left to do. One
+        call is short, so that the caller can stop at any time."""
         self.catch_up()
         self._noted = 0
         if not self._pending:
@@ -125,7 +125,7 @@ class Learning:
         try:
             terms = decode_terms(context)
             known = tuple(frames.decode_labels(labels, noted.marks))
-        except TidingsError:  # a node above sent nonsense; the frame itself was forwarded
+        except TidingsError:  # a node above sent invalid bytes; the frame itself was forwarded
             return True
         wanted = self._wanted_by(known)
         for way in noted.ways:
@@ -139,7 +139,7 @@ class Learning:
         return True
 
     def _wanted_by(self, labels: tuple[tuple[int, ...], ...]) -> dict[Name, set[int]]:
-        """The nodes for which each neighbour gets a notification with these labels."""
+        """For each neighbour that gets a notification with these labels, its nodes among them."""
         found: dict[Name, set[int]] = {}
         for name, way in self._machine.ways(labels).items():
             known = self._machine.neighbours.get(name)
@@ -148,7 +148,7 @@ class Learning:
         return found
 
     def catch_up(self) -> None:
-        """Forget what was learnt for subscriptions that have ended."""
+        """Forget what the node has learnt for subscriptions that have ended."""
         if not self._changes:
             return
         nodes: list[Hashable] = [*self._changes.nodes]
@@ -176,8 +176,8 @@ class Learning:
     # -- early bodies --------------------------------------------------------------------------
 
     def served(self, context: bytes) -> Mapping[Name, float]:
-        """The neighbours that are served early, with their merits. Raises TidingsError if the
-        context can't be read."""
+        """The neighbours that get a body with this context early, with their merits. Raises
+        TidingsError if the context can't be read."""
         self.catch_up()
         found = self._served.get(context)
         if found is not None:
@@ -195,8 +195,8 @@ class Learning:
         return hops
 
     def _forget_term(self, term: Term) -> None:
-        """Forget the neighbours of all contexts with this term: a search for the term has other
-        results now."""
+        """Forget the neighbours of all contexts with this term, because a search for the term has
+        other results now."""
         for context in self._of_term.pop(term, ()):
             found = self._served.pop(context, None)
             for other in () if found is None else found[1]:
@@ -204,7 +204,8 @@ class Learning:
                     self._of_term[other].discard(context)
 
     def is_new(self, publisher: bytes, stamp: int) -> bool:
-        """Is this the first early body of a notification? Others are repeats, or came in a loop."""
+        """Is this the first early body of a notification? Later ones are repeats, or came in a
+        loop."""
         key = publisher, stamp
         if key in self._keys:
             return False

@@ -1,4 +1,4 @@
-"""Digests of sets, which are updated when members are added or removed.
+"""Digests of sets. A digest is updated when members are added or removed.
 
 The digest of a set is the XOR of its hashed members, so adding a member and removing it are the
 same operation. Two different sets of the same size have the same digest with a probability of 1 in

@@ -20,9 +20,9 @@ passed on unchanged, as a slice of the receive buffer. If the labels change, the
 and the payload is copied. In other messages, MessagePack follows the bytes of kind and version.
 
 A link carries the frames of many channels. In a switch, a u32 follows the bytes of kind and
-version: the number, on this link, of the channel of all frames after it, until the next switch. A
-link begins with channel 0. So the frames of a link with a single channel have no number at all, and
-the frames of a channel are the same bytes on every link.
+version: a channel's number on this link. All frames after it, until the next switch, belong to this
+channel. A link begins with channel 0. So a link with a single channel needs no numbers, and the
+frames of a channel are the same bytes on every link.
 """
 
 from __future__ import annotations

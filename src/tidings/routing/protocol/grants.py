@@ -17,11 +17,11 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.messages import KEY_ID, SIGNATURE
 
 PURPOSE = b"tidings grant 1\0"
-"""The beginning of what is signed, so that no signature can be used for another purpose."""
+"""The first bytes of the signed data, so that no signature can be used for another purpose."""
 
 
 class Grant(msgspec.Struct, frozen=True, array_like=True):
-    """What a preprocessor grants. Node numbers are valid in lineages that contain the life
+    """The content of a signed grant. The node number is valid in lineages that contain the life
     (lineage.py)."""
 
     key: Annotated[bytes, msgspec.Meta(min_length=KEY_ID, max_length=KEY_ID)]
@@ -45,12 +45,12 @@ def pack_grant(grant: Grant, sign: Callable[[bytes], bytes]) -> bytes:
 
 
 def split_grant(data: bytes) -> tuple[bytes, bytes]:
-    """The signature of a grant, and what was signed."""
+    """The signature of a grant, and the bytes that were signed."""
     return data[:SIGNATURE], PURPOSE + data[SIGNATURE:]
 
 
 def unpack_grant(data: bytes) -> Grant | None:
-    """The grant in these bytes, whose signature is not checked; None if they are not a grant."""
+    """The grant in these bytes, or None if they are not a grant. The signature is not checked."""
     try:
         return _BODY.decode(data[SIGNATURE:])
     except (msgspec.MsgspecError, UnicodeDecodeError):

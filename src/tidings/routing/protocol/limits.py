@@ -45,12 +45,12 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # rendezvous point
     filter_bytes: Positive = 64 << 10
     filter_parts: Positive = 1_500  # attributes, comparisons and calls in one filter
-    # all filters of more than 4 KiB, which take up to 30 times as much memory
+    # bytes of all filters longer than 4 KiB; in memory, they take up to 30 times as much
     long_filter_bytes: Positive = 8 << 20
     long_percent: Percent = 25  # share of `long_filter_bytes` for one subscriber
     content_bytes: Positive = 1 << 20  # the attributes of a notification, without its payload
-    # milliseconds for one subscriber's filters to match one notification, and ten times as many for
-    # each megabyte of it
+    # milliseconds that one subscriber's filters may compute on one notification; each megabyte of
+    # the notification adds ten times as many
     match_millis: Positive = 1
     new_nodes: Positive = 10_000  # nodes that one owner asked for and nobody has subscribed to yet
     all_new_nodes: Positive = 100_000
@@ -63,7 +63,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # bytes of publications that are not on the disk; beyond this, reading stops
     unsynced_bytes: Positive = 64 << 20
 
-    # the most changes to nodes since the version of a tag, for publications without attributes
+    # a publication without attributes is refused if there were more changes to nodes since the
+    # version of its tag
     tag_changes: Positive = 1_000
     part_bytes: Positive = 4 << 20  # bytes of the columns of one part that is handed over
     names: Positive = 10_000  # named subscriptions

@@ -21,8 +21,9 @@ accepting it. The numbers of lives are random: they have no order, and do not co
 
 Late messages from an abandoned life do not make it current again: a node above that only lags
 behind will soon catch up. If the node above stays in an abandoned life for long, that life is
-accepted again, always as a break. A root returns to an abandoned life when its virtual machine is
-restored from a snapshot. So it is safe to forget the oldest abandoned lives when there are many.
+accepted again, always as a break. A root can return to an abandoned life: this happens when its
+virtual machine is restored from a snapshot. So it is safe to forget the oldest abandoned lives when
+there are many.
 """
 
 from __future__ import annotations
@@ -51,16 +52,15 @@ class Span(msgspec.Struct, frozen=True, order=True):
 
 
 class Break(msgspec.Struct, frozen=True):
-    """The rendezvous point has lost something that it sent or acknowledged. A subscriber can't
-    know what it missed. A publisher gets the `stamps` of its acknowledged notifications that are
-    gone."""
+    """The rendezvous point has lost data that it sent or acknowledged. A subscriber can't know what
+    it missed. A publisher gets the `stamps` of its acknowledged notifications that are lost."""
 
     reason: str
     stamps: tuple[Span, ...] = ()
 
 
 class Lineage:
-    """Lives in the order of time; the last one is the current life. Only the last MOST_LIVES are
+    """Lives in chronological order; the last one is the current life. Only the last MOST_LIVES are
     kept; `holds` is false for older lives."""
 
     def __init__(self, lives: Sequence[m.Life] = ()) -> None:
@@ -86,23 +86,24 @@ class Lineage:
         return life in lives and any(is_revised(one) for one in lives[lives.index(life) + 1 :])
 
     def first_node(self, last: int) -> int:
-        """The number after which this life numbers its nodes; `last` is the highest number so far.
-        After a journal has gone back in time, no number may be reused for another filter, not even
-        a number that no notification has used. So every life except the first, and the first life
-        after a loss, skips a random number of blocks. Numbers still increase."""
+        """The number after which the current life numbers new nodes; `last` is the highest number
+        so far. After a journal has gone back in time, no number may be reused for another filter,
+        not even a number that no notification has used. So every life skips a random number of
+        blocks, except the first life of a new journal. Numbers still increase."""
         if len(self.lives) < 2 and not last:
             return 0
         return (last >> _BLOCK) + 1 + self.lives[-1].life % _SKIPPED << _BLOCK
 
 
 def mark_revised(life: int, *, revised: bool) -> int:
-    """The number of a life that says whether a revision begins it, in its lowest bit. Routers start
-    over then, because the nodes in their graphs may cover others than before."""
+    """The number of a life; its lowest bit says whether the life begins with a revision. If so,
+    routers start over, because a revision can change which nodes cover each other."""
     return life | 1 if revised else max(life & ~1, 2)
 
 
 def is_revised(life: int) -> bool:
-    """Does a revision begin this life? Also true of some lives of older releases."""
+    """Does this life begin with a revision? The result is also true for some lives of older
+    releases, without a revision."""
     return bool(life & 1)
 
 
@@ -127,7 +128,7 @@ class Standing:
 
     def __init__(self, times: Times, request: int = 0, *, hands_on: bool = False) -> None:
         """`request` is the number of the last question that was asked. A state machine that passes
-        lineages on (`hands_on`) asks for a lineage in its first life too."""
+        lineages on (`hands_on`) also asks for a lineage in its first life."""
         self.life = 0
         self.serial = 0
         self.lineage = Lineage()
@@ -136,7 +137,7 @@ class Standing:
         self._hands_on = hands_on
         self._request = request
         self._asked = float("-inf")
-        self._is_curious = False  # whether to ask for the lineage
+        self._is_curious = False  # whether the lineage must be asked for
         self._left: dict[int, None] = {}
         self._behind: float | None = None  # since when the node above has been in an abandoned life
 
@@ -160,8 +161,8 @@ class Standing:
         self.serial = max(self.serial, serial)
 
     def next_question(self, now: float, *, anyway: bool = False) -> m.Trace | None:
-        """The question for the node above, if a question is due. With `anyway`, a question is
-        always due, because the node above may have changed."""
+        """The next question for the node above, or None if no question is due. With `anyway`, a
+        question is always due, because the node above may have changed."""
         if not anyway and not (self._is_curious and now - self._asked >= self._retry):
             return None
         self._asked = now

@@ -1,8 +1,8 @@
 """The marks of a newly numbered notification, as two columns.
 
-As an object, each mark would need a tuple for itself and another for its label. A notification can
-have hundreds of marks, and no code needs them individually: marks are counted, packed and written
-as columns.
+Stored individually, each mark would need a tuple for itself and another for its label. A
+notification can have hundreds of marks, and no code needs single marks: they are counted, packed
+and written as columns.
 """
 
 from __future__ import annotations

@@ -26,13 +26,14 @@ class RelatedInterest(NamedTuple):
 
 
 def relate_dialect(dialect: str, least: float) -> str:
-    """The dialect of an interest in matches, and in notifications that are related by at least
+    """The dialect of an interest that also includes notifications that are related by at least
     `least`."""
     return f"{dialect}{_RELATED}{float(least)!r}"
 
 
 def split_dialect(dialect: str) -> tuple[str, str]:
-    """A dialect, and the text of the least weight; empty if only matches are wanted."""
+    """Split a dialect into the dialect of the filter and the text of the least weight, which is
+    empty if only matches are wanted."""
     exact, _, least = dialect.partition(_RELATED)
     return exact, least
 
@@ -58,8 +59,8 @@ def pack_interest(text: bytes, dialect: str) -> bytes:
 
 
 def unpack_interest(stored: bytes) -> tuple[bytes, str]:
-    """The text and its dialect. Bytes that begin with a zero byte and are not of this form count as
-    SQL, whose parser refuses them."""
+    """The text and its dialect. Other bytes that begin with a zero byte are treated as SQL, and the
+    SQL parser refuses them."""
     if stored[:1] == b"\0":
         dialect, found, text = stored[1:].partition(b"\0")
         if found and dialect.isascii():

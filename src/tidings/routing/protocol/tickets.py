@@ -17,11 +17,11 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.messages import KEY_ID, SIGNATURE
 
 PURPOSE = b"tidings ticket 1\0"
-"""The beginning of what is signed, so that no signature can be used for another purpose."""
+"""The first bytes of the signed data, so that no signature can be used for another purpose."""
 
 
 class Ticket(msgspec.Struct, frozen=True, array_like=True):
-    """What a node says about a client."""
+    """The statement of a node about a client."""
 
     key: Annotated[bytes, msgspec.Meta(min_length=KEY_ID, max_length=KEY_ID)]
     name: m.PartyName
@@ -34,7 +34,7 @@ class Ticket(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def bound(self) -> bool:
-        """Whether nobody else may use the name."""
+        """Whether the name is reserved for this client."""
         return self.owner == self.name
 
 
@@ -48,12 +48,12 @@ def pack_ticket(ticket: Ticket, sign: Callable[[bytes], bytes]) -> bytes:
 
 
 def split_ticket(data: bytes) -> tuple[bytes, bytes]:
-    """The signature of a ticket, and what was signed."""
+    """The signature of a ticket, and the bytes that were signed."""
     return data[:SIGNATURE], PURPOSE + data[SIGNATURE:]
 
 
 def unpack_ticket(data: bytes) -> Ticket | None:
-    """The ticket in these bytes, whose signature is not checked; None if they are not a ticket."""
+    """The ticket in these bytes, or None if they are not a ticket. The signature is not checked."""
     try:
         return _BODY.decode(data[SIGNATURE:])
     except (msgspec.MsgspecError, UnicodeDecodeError):

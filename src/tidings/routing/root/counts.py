@@ -23,7 +23,7 @@ from tidings.routing.protocol.marks import Marks, columns
 from tidings.routing.root.journal import Memory
 from tidings.routing.root.records import Block, Record
 
-FEW = 8  # fewer marks than this are faster to handle one by one
+FEW = 8  # fewer marks are faster to handle one by one
 MOST_UNCOUNTED = 1000  # sets of nodes
 MOST_BLOCKS = 16
 
@@ -62,7 +62,7 @@ class Counts:
         return self._latest
 
     def number(self, lowest: Label) -> Sequence[m.Mark]:
-        """The marks of the next notification. The numbers count as used only after `give`."""
+        """The marks of the next notification. Their numbers are used up only by `give`."""
         given = self.given_counts
         if len(lowest) < FEW:
             return tuple([m.Mark(node, given.get(node, 0) + 1, (node,)) for node in lowest])
@@ -85,7 +85,8 @@ class Counts:
         self.given_counts.update(zip(marks.distinct.tolist(), marks.last.tolist(), strict=True))
 
     def take_back(self) -> None:
-        """Reset `given` to the last serial on the disk: no acknowledgment may name a later one."""
+        """Reset `given` to the last serial on the disk, because no acknowledgment may name a later
+        serial."""
         self.given = self._sums.serial
 
     def store(self, record: Record) -> Label:

@@ -7,19 +7,20 @@
     confirmed     ────┤ . ──┤        serial = 2, upto = 5, gaps = 3
 
 The application sees a cursor as one serial. A subscriber that comes back under the name also gets
-the numbers. From the numbers it finds out which notifications came since, and continues as if it
-had never left.
+the numbers. From the numbers, it finds out which notifications have come since then, and continues
+as if it had never left.
 
-Several programs may use one name, at different routers. Each resumption gets a *term*, higher than
-all before it. A subscriber claims the name by its term, and the highest claimed term has the name.
-A resumption alone claims nothing: it may be a late message of a program that is gone.
+Several programs may use one name, at different routers. Each resumption gets a *term* that is
+higher than all earlier ones. A subscriber claims the name with its term, and the subscriber with
+the highest claimed term has the name. A resumption alone claims nothing, because it may be a late
+message of a program that is gone.
 
 After a loss of data, a cursor may be ahead of the counts that are left (`after_loss`). The numbers
-of its nodes then go on where the counts are, and the next subscriber is told of a break, until it
-confirms something.
+of its nodes then continue from these counts, and each subscriber that resumes the name is told of a
+break, until one of them confirms a notification.
 
-A cursor keeps its node even if no subscriber is linked. The notifications of that node are kept
-too, within the limits. Cost: an entry for each node below, in memory and in checkpoints.
+A cursor keeps its node even if no subscriber is linked. The notifications of that node are also
+kept, within the limits. Cost: an entry for each node below, in memory and in checkpoints.
 """
 
 from __future__ import annotations
@@ -45,10 +46,10 @@ class Confirmation(msgspec.Struct, frozen=True):
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
-    """See the top of the module. `total` counts the notifications of the node up to `serial`. If
-    the channel was revised since that serial, `total` and `counts` belong to an earlier node, and
-    `steps` lead from there to `node`. Up to the serial `upto`, if it is set, everything is
-    confirmed except the serials in `gaps`."""
+    """How far a named subscription was confirmed. `total` counts the notifications of the node up
+    to `serial`. If the channel was revised since that serial, `total` and `counts` belong to an
+    earlier node, and `steps` lead from that node to `node`. If `upto` is set, all serials up to it
+    are confirmed, except those in `gaps`."""
 
     node: int
     interest: bytes
@@ -56,10 +57,10 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
     total: int
     counts: dict[int, int]
     steps: tuple[Step, ...] = ()
-    term: int = 0  # of the last resumption
+    term: int = 0  # the term of the last resumption
     upto: int = 0
     gaps: tuple[int, ...] = ()
-    is_broken: bool = False  # was data lost that the subscriber was not told about?
+    is_broken: bool = False  # was there a loss that no subscriber was told of?
 
     @property
     def last(self) -> int:
@@ -73,9 +74,9 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
         return found.union(*({one.node, *one.begins} for one in self.steps))
 
     def after_loss(self, counts: Mapping[int, int], totals: Mapping[int, int]) -> Cursor:
-        """The cursor after data was lost. `counts` and `totals` are those that are left, of the
-        nodes that are left: from there on, the numbers are given to other notifications, so they
-        do not count as confirmed."""
+        """The cursor after data was lost. `counts` and `totals` are those of the nodes that were
+        not lost. Higher numbers will be given to other notifications, so they do not count as
+        confirmed."""
 
         def cut(numbers: Mapping[int, int]) -> dict[int, int]:
             return {node: min(number, counts.get(node, number))
@@ -100,10 +101,10 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
 
     def confirm(self, one: Confirmation) -> Cursor:
         """The cursor after another confirmation. Numbers never decrease. After a revision, `total`
-        is that of the new node, whose counts begin with those at the revision."""
+        is that of the new node, and the counts start from those at the revision."""
         serial, upto, gaps = one.serial, one.upto, one.gaps
         before, least, steps = self.counts, self.total, self.steps
-        if upto < self.upto:  # an older agent does not know about `upto`
+        if upto < self.upto:  # an older agent does not send `upto`
             upto, gaps = self.upto, self.gaps
         gaps = tuple(sorted({at for at in gaps if serial < at <= upto}))
         while steps and steps[0].serial < serial:
@@ -129,8 +130,8 @@ class Cursors:
         held: frozenset[int] = frozenset(),
         term: int = 0,
     ) -> None:
-        """`held` are the nodes of named subscriptions of pipelines, which have no cursors; `term`
-        is the highest term so far, also of names that were dropped."""
+        """`held` has the nodes of named subscriptions without cursors, which are those of
+        pipelines. `term` is the highest term so far, including the terms of dropped names."""
         self.known = dict(known)
         self._held = {*held}
         self._most = most
@@ -139,18 +140,18 @@ class Cursors:
         self._claimed: dict[str, int] = {}  # the highest claimed term of each name
 
     def next_term(self) -> int:
-        """A term for another resumption. It rises across names, so that a name that was dropped and
-        returns has higher terms than before."""
+        """The term of the next resumption. All names share one counter, so a name that was dropped
+        and is used again gets higher terms than before."""
         self._term += 1
         return self._term
 
     def claim(self, key: str, term: int) -> bool:
-        """Claim a name; False if a higher term has claimed it. What is claimed is not written down:
-        after a restart, the subscribers claim their names again."""
+        """Claim a name; return False if a higher term has claimed it. Claims are not stored: after
+        a restart, the subscribers claim their names again."""
         known = self.known.get(key)
         if known is None or term < self._claimed.get(key, 0):
             return known is None
-        # a journal that has gone back in time may have given out higher terms
+        # higher terms may have been given out before the journal went back in time
         self._claimed[key] = min(term, known.term)
         return True
 
@@ -163,7 +164,7 @@ class Cursors:
         self._held.add(node)
 
     def let_go(self, node: int) -> None:
-        """Note that the last named subscription without a cursor has left a node."""
+        """Note that no named subscription without a cursor needs a node any more."""
         self._held.discard(node)
 
     @property

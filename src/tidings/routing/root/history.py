@@ -11,8 +11,9 @@ of a rendezvous point begins after a random gap (see `Lineage.first_node`). So a
 that a restored journal lacks is never mistaken for a version of this lineage.
 
 A tag from an older version may name nodes that were removed since. Such a tag also relies on what
-was known then about which node covers which. So the history keeps the neighbourhood of each removed
-node: nodes with an equal filter that is written differently, its parents and its children.
+was known at that version about which node covers which. So the history keeps the neighbourhood of
+each removed node: nodes with an equal filter that is written differently, its parents and its
+children.
 
 Cost: an entry for each removed node, and 8 bytes for each node in its neighbourhood. Beyond
 MOST_AROUND entries, the oldest are dropped, and with them the versions before `floor`.
@@ -36,10 +37,10 @@ class Gone(msgspec.Struct, frozen=True, array_like=True):
     version: int
     equal: tuple[int, ...] = ()  # nodes with the same filter, written differently
     above: tuple[int, ...] = ()  # its parents
-    below: tuple[int, ...] = ()  # its children; empty if it had no parents
+    below: tuple[int, ...] = ()  # the children of the node; empty if it had no parents
     count: int = 0  # its last number
     latest: int = 0  # the serial of the notification with that number
-    step: Step | None = None  # the way of its subscribers to another node, after a revision
+    step: Step | None = None  # leads its subscribers to another node, after a revision
 
     @property
     def size(self) -> int:
@@ -48,19 +49,20 @@ class Gone(msgspec.Struct, frozen=True, array_like=True):
 
 
 class History(msgspec.Struct):
-    """The versions and the removed nodes of a channel. The journal stores the history too."""
+    """The versions and the removed nodes of a channel. The journal also stores the history."""
 
     life: int = 0
     """The first life of the lineage. It changes after a loss, when a new lineage begins."""
     version: int = 0
     floor: int = 0
-    """The oldest version since which every removed node is known."""
+    """Every node that was removed after this version is known."""
     renewed: int = 0
     """A follower at an older version must start over."""
     base: int = 0
     """All numbers of this life are higher."""
     spans: list[tuple[int, int]] = []
-    """The numbers of earlier lives: each life used those above the first, up to the second."""
+    """The numbers of earlier lives: each life used those above the first number, up to the
+    second."""
     hidden: tuple[int, ...] = ()
     """Stored nodes that are not in the graph, because their filters are refused now."""
     declaration: str = ""
@@ -107,7 +109,8 @@ class History(msgspec.Struct):
     # -- what was ------------------------------------------------------------------------------
 
     def knows(self, version: int) -> bool:
-        """Whether this lineage had the version, and every node that was removed since is known."""
+        """Whether this lineage had the version, and the history has every node that was removed
+        since then."""
         if not self.floor <= version <= self.version:
             return False
         spans = [*self.spans, (self.base, self.version)]
@@ -118,12 +121,14 @@ class History(msgspec.Struct):
         return version >= self.renewed and self.knows(version)
 
     def stands_for(self, nodes: Iterable[int]) -> set[int]:
-        """The given nodes, with removed nodes replaced by others. The result need not be the lowest
-        nodes, and a given node that was never known stays in it."""
+        """The given nodes, with each removed node replaced by nodes with an equal filter, or by its
+        parents. The result may contain nodes that are not the lowest, and nodes that were never
+        known."""
         return self._follow(nodes, lambda gone: gone.equal or gone.above)
 
     def lay_below(self, nodes: Iterable[int]) -> set[int]:
-        """The given nodes, with removed nodes replaced by nodes that they covered."""
+        """The given nodes, with each removed node replaced by nodes with an equal filter, or by its
+        children."""
         return self._follow(nodes, lambda gone: gone.equal or gone.below)
 
     def _follow(self, nodes: Iterable[int], to: Callable[[Gone], Iterable[int]]) -> set[int]:

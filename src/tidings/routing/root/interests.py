@@ -16,8 +16,8 @@ Numbers = npt.NDArray[np.int64]
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """A node and its place in the content graph. If it is proven that the interest never matches
-    (then `never` is true), or always matches, `note` says so."""
+    """A node and its place in the content graph. `note` says whether it is proven that the interest
+    always matches, or never matches; in the latter case, `never` is true."""
 
     node: int
     parents: Label
@@ -28,7 +28,7 @@ class Placed(msgspec.Struct, frozen=True):
 
 class Places(Sequence[Placed]):
     """Nodes and their parents, but not their children, as columns; each node comes after its
-    parents. `Places` is also a sequence, for callers with few nodes."""
+    parents. Callers with few nodes can use it as a sequence."""
 
     def __init__(self, numbers: Numbers, starts: Numbers, parents: Numbers) -> None:
         """The parents of numbers[i] are parents[starts[i] : starts[i + 1]]."""
@@ -74,7 +74,7 @@ class Fair(msgspec.Struct, frozen=True):
 
 class TaggedMany(NamedTuple):
     """The lowest nodes of the first n notifications: nodes[starts[i] : starts[i + 1]], ascending. A
-    refused notification has no nodes, and an error in `refused`, by its position."""
+    refused notification has no nodes; `refused` has the error, by position."""
 
     starts: Numbers  # [n + 1]
     nodes: Numbers
@@ -93,8 +93,9 @@ class Interests(Protocol):
         self, interest: bytes, key: bytes, above: Sequence[int], below: Sequence[int],
         newer: Sequence[int],
     ) -> Placed:  # fmt: skip
-        """Like `place`, for an interest with this identity whose place is known: between nodes that
-        cover it and nodes that it covers. Only the `newer` nodes must be compared with it."""
+        """Like `place`, for an interest with this identity whose place is known: between the nodes
+        `above`, which cover it, and the nodes `below`, which it covers. Only the `newer` nodes must
+        still be compared with it."""
 
     def tag(self, content: bytes) -> Iterable[int]:
         """The lowest nodes that match a notification. Raises TidingsError if the notification is
@@ -106,8 +107,9 @@ class Interests(Protocol):
         at least one."""
 
     def among(self, content: bytes, nodes: Sequence[int]) -> Iterable[int]:
-        """The nodes among `nodes` that match a notification; for few nodes. Raises TidingsError if
-        the notification is refused, and TooMuchWork if one of the nodes may be slow."""
+        """The nodes among `nodes` that match a notification; meant for few nodes. Raises
+        TidingsError if the notification is refused, and TooMuchWork if one of the nodes may be
+        slow."""
 
     def tag_fairly(self, content: bytes, owners: Callable[[int], Sequence[str]]) -> Fair:
         """Like `tag`, with a share of time for each owner's filters. `owners` returns the owners of
@@ -118,7 +120,7 @@ class Interests(Protocol):
         from the same counter as the numbers of nodes."""
 
     def take_number(self) -> int:
-        """The number of a change that is neither a new node nor a removal; from the same
+        """The number of a change that neither adds nor removes a node. It comes from the same
         counter."""
 
     def set_aside(self, nodes: Iterable[int]) -> None:

@@ -29,8 +29,8 @@ class Journal(Protocol):
         """Store all notifications of a block and the progress of its source, or nothing."""
 
     def set_rows(self, first: int, rows: Sequence[Any]) -> None:
-        """Store changes of named subscriptions without cursors; the first has the version `first`,
-        and each of the others the next one."""
+        """Store changes to named subscriptions without cursors. The versions of the changes are
+        consecutive, starting at `first`."""
 
     def set_cursor(self, key: str, cursor: Cursor | None) -> None:
         """Store the cursor of a named subscription; None drops it."""
@@ -52,13 +52,12 @@ class Journal(Protocol):
 
 
 class Memory(msgspec.Struct):
-    """The contents of the journal when the rendezvous point starts. The last life of the lineage is
-    the one that begins with this start. After a loss that the journal noticed, it is the only
-    life."""
+    """The contents of the journal when the rendezvous point starts. The last life of the lineage
+    begins with this start. If the journal noticed a loss, the lineage has only this life."""
 
     lineage: tuple[m.Life, ...]
     serial: int = 0
-    placed: Sequence[Placed] = ()  # each node after its parents, the lowest nodes that cover it
+    placed: Sequence[Placed] = ()  # each node after its parents
     counts: dict[int, int] = {}
     totals: dict[int, int] = {}
     latest: dict[int, int] = {}  # the serial of the last notification of a node
@@ -68,6 +67,6 @@ class Memory(msgspec.Struct):
     history: History = msgspec.field(default_factory=History)
     sources: dict[str, Progress] = {}  # how far each source has handed over
     cursors: dict[str, Cursor] = {}  # of named subscriptions
-    term: int = 0  # the highest of a cursor, also of those that were dropped
+    term: int = 0  # the highest term of any cursor, including dropped ones
     written: int = 0  # writes since the journal was opened
     held: frozenset[int] = frozenset()  # nodes of named subscriptions without cursors

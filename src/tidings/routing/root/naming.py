@@ -5,8 +5,8 @@
                └─ of a lower term than the highest that was heard of ──> displaced
 
 An answer is sent when the new cursor is on the disk. If two programs use a name at the same time,
-wherever they are linked, the one that resumed it last has it, as on one router: a program that is
-started again must not be locked out by what is left of the one before.
+the one that resumed it last has it, no matter which routers they are linked to. So a program that
+is restarted is not locked out by the remains of its previous run.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class Naming:
         )))  # fmt: skip
 
     def _is_same(self, known: Cursor, message: m.Resume) -> bool:
-        """Is the filter the one that the name has? The text may differ, if both texts have the same
-        node, or would have it if it had not ended meanwhile."""
+        """Is the filter the one that the name has? The texts may differ if they have the same node,
+        or would have the same node if the old node had not ended."""
         if known.node == message.node or known.interest == message.interest:
             return True
         try:
@@ -142,7 +142,8 @@ class Naming:
         self._queue.hold((sender, answer))
 
     def _move(self, sender: Name, key: str, known: Cursor, message: m.Confirm, serial: int) -> None:
-        """Move a cursor forward, if the confirmation is later, and of serials that exist."""
+        """Move a cursor forward if the confirmation is later than the cursor, and its serials
+        exist."""
         one = Confirmation(
             message.serial, message.total, message.counts, message.upto, message.gaps
         )

@@ -1,13 +1,13 @@
-"""Links of agents to the rendezvous point itself, which bypass the tree if few others want the
-same.
+"""Links of agents to the rendezvous point itself. They bypass the tree if few others want the same
+notifications.
 
     agent ──Apply──> routers ──> here: few want its nodes ──Offered──> agent: an address, a ticket
     agent ══════════ second link, with the ticket ══════════> here: a neighbour like any other
 
 Each node on the way counts its other neighbours that get the notifications of the agent's nodes. If
 there are few of them in total, the rendezvous point offers a link. The agent asks again every now
-and then, always through the tree. So an offer ends when too many are interested, or when a router
-on the way no longer admits the agent.
+and then, always through the tree. So an offer ends when too many others want the same
+notifications, or when a router on the way no longer admits the agent.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ SECONDS = 120  # how long a ticket is valid
 
 
 def name_direct(agent: str, owner: str) -> str:
-    """The name of an agent's second link at the rendezvous point. Two agents of the same name
-    behind different routers have different owners, and so different names here."""
+    """The name of an agent's second link at the rendezvous point. Two agents with the same name
+    behind different routers have different owners, and so their second links have different
+    names."""
     known = sha256(f"{owner}\0{agent}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return f"{agent}/direct-{known}"
 
 
 class Offers:
-    """The offers of one rendezvous point. Without `most`, it offers nothing."""
+    """The offers of one rendezvous point. If `most` is 0, it offers no links."""
 
     def __init__(
         self,
@@ -49,7 +50,8 @@ class Offers:
         self._charges = charges
         self._rights = rights
         self.most = 0
-        """At most this many neighbours of all nodes on the way may want what the agent wants."""
+        """An agent gets an offer if fewer neighbours than this, of all nodes on the way, want the
+        same notifications."""
         self.issue: Callable[[m.Apply], tuple[str, str]] = lambda _: ("", "")
         """The address and a ticket for an agent; empty if there is no room."""
         self.is_direct: Callable[[Name], bool] = lambda _: False
@@ -82,7 +84,7 @@ class Offers:
         context.send(sender, found)
 
     def _wanted_above(self, nodes: Iterable[int]) -> tuple[int, ...]:
-        """Nodes above some nodes that neighbours want; if they are many, the newest of them."""
+        """The wanted nodes above some nodes; if there are too many, only the newest of them."""
         known = [node for node in nodes if node in self._graph]
         above = set[int]().union(*map(self._graph.ancestors, known))
         return tuple(nlargest(m.MOST_DIRECT, filter(self._wants.__contains__, above)))

@@ -1,6 +1,7 @@
 """Unexpected exceptions are logged and counted, and the rendezvous point continues.
 
-If a message can't be handled, its sender is told so. Other work that is due is still done.
+If a message can't be handled, its sender gets an answer that says so. Other work that is due is
+still done.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ frames.
 
     content, lowest nodes ──relate──> lowest nodes with related ones, front of the body
 
-Without relations, a notification has no front, and its body is sent as it is.
+In a channel without relations, a notification has no front, and its body is sent as it is.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ Numbers = npt.NDArray[np.int64]
 
 
 class Relation(NamedTuple):
-    """The lowest nodes of a notification, with the related ones, and its front: the bytes that
-    precede its body, see protocol/contents/envelopes.py."""
+    """The lowest nodes of a notification, including related nodes, and its front: the bytes that
+    precede its body (see protocol/contents/envelopes.py)."""
 
     lowest: Label
     front: bytes
 
 
 class Relating(Protocol):
-    """The relations of a channel (channel/related implements it). A *related node* lies above the
-    node of its filter alone, its *exact node*, which exists for as long as the related node
-    does."""
+    """The relations of a channel (channel/related implements it). A *related node* lies above its
+    *exact node*, the node of the filter alone. The exact node exists for as long as the related
+    node does."""
 
     @property
     def bases(self) -> Mapping[int, int]:
@@ -51,16 +51,16 @@ class Relating(Protocol):
         Never raises."""
 
     def begin_slice(self) -> Callable[[], bool]:
-        """Begin to relate many notifications. The function returns whether they have taken so long
-        that the others should wait for the next turn."""
+        """Begin to relate many notifications. Return a function that says whether this has taken so
+        long that the rest should wait for the next turn."""
 
     def context(self, content: bytes) -> bytes:
-        """The context of a notification with these attributes, which does not depend on nodes;
-        empty if it has none. Never raises."""
+        """The context of a notification with these attributes; empty if it has none. The context
+        does not depend on nodes. Never raises."""
 
 
 class RelatedRows(NamedTuple):
-    """The lowest nodes of many notifications: nodes[starts[i] : starts[i + 1]]; and their fronts.
+    """The lowest nodes of many notifications, nodes[starts[i] : starts[i + 1]], and their fronts.
     In a channel without relations, there are no fronts."""
 
     starts: Numbers

@@ -1,4 +1,5 @@
-"""The root of a channel: it knows every node, numbers notifications, and forgets nothing.
+"""The root of a channel: it knows every node, numbers notifications, and stores its state on the
+disk.
 
     Publish, Run ──> tag ──> number ──> journal ──(on the disk)──> acknowledge, forward
     HandOver ──> number ──> journal ──(on the disk)──> acknowledge, forward
@@ -62,7 +63,7 @@ RETIRED = 20, 500  # set-aside nodes that are removed per publication, and per t
 
 
 class Rendezvous(Downstream):
-    """The state machine of a rendezvous point, which uses its interests and its journal."""
+    """The state machine of a rendezvous point. It uses the channel's interests and a journal."""
 
     def __init__(
         self,
@@ -259,9 +260,9 @@ class Rendezvous(Downstream):
         return self.drain_outgoing()
 
     def fail(self, reason: str) -> list[Sent]:
-        """Stop, because nothing can be written any more. Clients that wait for the disk are told
-        so, and every request that needs a write is refused from now on. The caller starts a new
-        state machine from the disk."""
+        """Stop, because nothing can be written any more. Tell the clients that wait for the disk,
+        and refuse every request that needs a write from now on. The caller starts a new state
+        machine from the disk."""
         for what in self.queue.fail(reason):
             if not isinstance(what, Block):
                 self.intake.take_back(what, reason)
@@ -306,7 +307,7 @@ class Rendezvous(Downstream):
     # -- notifications -------------------------------------------------------------------------
 
     def split(self, message: m.HandOver) -> Sequence[Piece | m.HandOver]:
-        """A part in pieces, each of which takes a millisecond or two."""
+        """Split a part into pieces that take a millisecond or two each."""
         return self.take_over.split(message)
 
     def next_stop(self, count: int) -> int:
@@ -452,8 +453,8 @@ class Rendezvous(Downstream):
             self.claims.make_room(node)
 
     def select_visible(self, sender: Name, nodes: Iterable[int]) -> Iterable[int]:
-        """A neighbour whose link bypasses the tree has asked for its nodes elsewhere, so that
-        nothing was granted to it here; whether it may see them is decided now."""
+        """A neighbour whose link bypasses the tree has asked for its nodes elsewhere, so none were
+        granted to it here; this method decides whether it may see them."""
         nodes = list(nodes)
         if self.offers.is_direct(sender) and (within := self.context.within_of(sender)):
             for node in nodes:

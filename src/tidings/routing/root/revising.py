@@ -1,4 +1,4 @@
-"""How subscribers get from one meaning of their interest to the next, when a channel is revised.
+"""How subscribers move from one meaning of their interest to the next when a channel is revised.
 
     serial            ... 60 │ 61 ...
     node of `mlb`          4 │ 17        4 is gone, and its step leads to 17
@@ -6,12 +6,12 @@
                            nodes below   that they had at 60: `begins`
                            it, up to the numbers at 60: `ends`
 
-A revision happens between two lives, when everything is on the disk. So the counts at its serial
-are known. Up to that serial, each subscriber gets the notifications that match by the old meaning;
-after it, those that match by the new one. The history keeps the steps, and the cursors of named
-subscriptions have theirs.
+A revision happens between two lives, when all writes are on the disk. So the counts at its serial
+are known. Up to that serial, each subscriber gets the notifications that match the old meaning;
+after it, those that match the new one. The history keeps the steps, and the cursors of named
+subscriptions keep theirs.
 
-Cost: an entry for each node that has had notifications, below each node that is replaced. If there
+Cost: for each replaced node, an entry for each node below it that has had notifications. If there
 are too many, the largest steps are left out; the subscribers of these nodes start over.
 """
 
@@ -39,12 +39,12 @@ def make_steps(
     alike: Callable[[int], Iterable[int]],
     most: int = MOST_CARRIED,
 ) -> dict[int, m.Step]:
-    """The steps from replaced nodes to those that subscribers get instead.
+    """The steps from replaced nodes to the nodes that subscribers get instead.
 
     `replaced` maps old numbers to new ones. `after` is the graph by the new meaning, still with the
-    old numbers, and `equal_to` has all nodes with the same interest as a node of it: of these,
-    subscribers get the one with the lowest number. `alike` has all nodes with the same meaning,
-    whose interests may be others. `memory` has the counts at the revision.
+    old numbers. `equal_to` returns all nodes with the same interest as a node of that graph; of
+    these, subscribers get the one with the lowest number. `alike` returns all nodes with the same
+    meaning, whose interests may differ. `memory` has the counts at the revision.
     """
     counts, ended = memory.counts, _find_ended(replaced, before, memory.history.gone)
     found: dict[int, m.Step] = {}
@@ -53,7 +53,8 @@ def make_steps(
             continue
         node, source = min((replaced.get(one, one), one) for one in equal_to(old))
         below, now_below = before.descendants(old) | {old}, after.descendants(source) | {source}
-        # of nodes that are alike, the higher number lies above: a new one above all that stay
+        # of nodes that are alike, those with higher numbers lie above: a new one above all that
+        # stay
         stay = {one for one in alike(source) if one not in replaced} if source in replaced else ()
         if stay:
             now_below |= after.descendants(max(stay)) | stay
@@ -87,8 +88,9 @@ def _find_ended(
 
 
 def lay_above(removed: Gone, gone: Mapping[int, Gone], graph: LabelGraph[Name]) -> set[int]:
-    """The nodes that covered a removed node, including nodes that were removed too. A node with a
-    higher number than the removal began later, and never did; nodes above it may have."""
+    """The nodes that covered a removed node, including nodes that were also removed. A node whose
+    number is higher than the version of the removal began later, so it never covered the removed
+    node; nodes above it may have."""
     found: set[int] = set()
     todo = [*removed.above]
     while todo:
@@ -103,7 +105,7 @@ def lay_above(removed: Gone, gone: Mapping[int, Gone], graph: LabelGraph[Name]) 
 
 
 def find_steps(history: History, was: int, node: int) -> m.Steps:
-    """The steps from a node that was replaced to another; empty if no steps lead there."""
+    """The steps from a replaced node to another node; empty if no steps lead there."""
     found: list[m.Step] = []
     while was != node:
         gone = history.gone.get(was)
@@ -115,8 +117,8 @@ def find_steps(history: History, was: int, node: int) -> m.Steps:
 
 
 def load_graph(placed: Sequence[Placed], history: History | None = None) -> LabelGraph[Name]:
-    """The graph of a rendezvous point with these nodes; with a history, also with the coverings
-    that only removed nodes proved."""
+    """The graph of a rendezvous point with these nodes; with a history, also with the edges that
+    only removed nodes proved."""
     graph, places = LabelGraph[Name](), Places.of(placed)
     graph.load(places.numbers, places.starts, places.parents)
     if history is not None:
@@ -125,10 +127,10 @@ def load_graph(placed: Sequence[Placed], history: History | None = None) -> Labe
 
 
 def recall_coverings(graph: LabelGraph[Name], history: History, equal: dict[int, set[int]]) -> None:
-    """Restore what only removed nodes proved: the nodes above a removed node cover the nodes below
-    it, and the nodes equal to it are equal to each other. Tags of older versions rely on that. What
-    was proven before filters were interpreted differently no longer counts, and tags from then are
-    not used.
+    """Restore the edges and equalities that only removed nodes proved: the nodes above a removed
+    node cover the nodes below it, and the nodes equal to it are equal to each other. Tags of older
+    versions rely on these. Removals from before the last change to how filters are interpreted
+    prove nothing any more, and tags from that time are not used.
     """
     for gone in history.gone.values():
         if gone.version <= history.renewed:

@@ -3,7 +3,7 @@
     arrived ──> held back, if ordered ──> pieces put together ──> inbox ──> application
 
 `inbox` holds at most `most` items. Notifications that do not fit are dropped and requested again
-later, so nobody waits for an application that does not read.
+later, so a slow application delays nobody.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.contents.bodies import About, unwrap
 from tidings.routing.protocol.contents.related import Related, find_related
 
-RECENT = 4096  # the latest notifications, to find duplicates: more than a publisher has in flight
+RECENT = 4096  # notifications remembered to find duplicates: more than a publisher has in flight
 
 
 class HandOut:
@@ -72,7 +72,8 @@ class HandOut:
         *,
         is_requested: bool,
     ) -> None:
-        """Hand out a notification, or hold it back until its turn. Its marks are settled."""
+        """Hand out a notification, or hold it back until its turn. The marks of the notification
+        must already be settled."""
         matched, order = self._matched(message), self.order
         related = find_related(message, tuple(mark.node for mark in marks))
         if order is None:
@@ -94,12 +95,12 @@ class HandOut:
         self._add(epoch, message, self._matched(message), tracker, related=related)
 
     def take_fast(self, epoch: int, message: m.Notification, marks: Sequence[m.Mark]) -> None:
-        """Hand out a notification whose numbers do not matter."""
+        """Hand out a notification that has no numbers, or whose numbers the subscriber ignores."""
         related = find_related(message, tuple(mark.node for mark in marks))
         self._add(epoch, message, self._matched(message), related=related)
 
     def release(self, epoch: int, upto: int | None, tracker: Stages) -> None:
-        """Hand out the notifications that are held back, up to a serial or all of them."""
+        """Hand out the notifications that are held back: those up to a serial, or all of them."""
         order = self.order
         if order is None:
             return
@@ -115,7 +116,7 @@ class HandOut:
     def _tell_late(self, serial: int) -> None:
         """Count a notification as lost, because a later one was already handed out."""
         if self._confirming is not None and self._confirming.has(serial):
-            self._confirming.hand_out(serial, 1)  # it was confirmed before
+            self._confirming.hand_out(serial, 1)  # it was confirmed before the start
         else:
             self.tell_lost(1)
 
@@ -136,8 +137,8 @@ class HandOut:
             self.interrupted = None
 
     def begin_anew(self) -> None:
-        """Start over: serials may begin again at smaller numbers, and missing pieces will not
-        arrive, unless all pieces of a payload come again."""
+        """Start over, because the next serials may be smaller. Pieces are dropped: the missing ones
+        will not arrive, unless all pieces of the payload come again."""
         if self.order is not None:
             self.order.begin_anew()
         for identity in self._pieces.stamps():
@@ -153,7 +154,8 @@ class HandOut:
         *,
         related: Related | None,
     ) -> None:
-        """Put a notification into the inbox. With a tracker, its marks can be confirmed."""
+        """Put a notification into the inbox. Its marks are recorded for confirmation only if a
+        tracker is given."""
         about, payload = unwrap(message.payload)
         serial, confirming = message.serial, self._confirming
         if confirming is not None and tracker is not None:
@@ -186,8 +188,8 @@ class HandOut:
     def _put_together(
         self, publisher: str, message: m.Notification, about: About, payload: bytes
     ) -> bytes | None:
-        """The payload of a notification, or of all pieces if this one was the last; otherwise
-        None."""
+        """The payload of a notification that is no piece; the whole payload if this was the last
+        missing piece; otherwise None."""
         found: bytes | None = payload
         piece = about.piece
         self._pieces.pass_by(publisher, message.stamp, piece)
@@ -201,10 +203,10 @@ class HandOut:
         return found
 
     def _settle_dropped(self) -> None:
-        """Report the payloads that were dropped, unless their losses are known."""
+        """Report the payloads that were dropped, unless the loss was already reported."""
         for serials, is_news in self._pieces.dropped:
             if is_news:
-                self.inbox.append(Lost(1))  # its pieces count as handed out
+                self.inbox.append(Lost(1))  # the pieces themselves count as handed out
             self._settle(serials, 0 if self.order is None else self.order.last)
         self._pieces.dropped.clear()
 

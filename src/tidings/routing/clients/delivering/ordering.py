@@ -4,17 +4,17 @@
 
 Links keep the order, and a node that drops notifications sends `Skipped`. So there are two reasons
 to hold a notification back: earlier numbers are missing, or may be missing. A later beat resolves
-the doubt, because it says how many notifications there were up to its serial. Its serial must reach
-the first notification that came over the link since then, because dropped notifications are
-earlier. And no node on the way may be `behind`, that is, still joining the node above it. Until it
-has joined, it gets the notifications of some nodes and misses others between them; its beats stay
-at an old serial, as they do in a network without traffic.
+the doubt, because it says how many notifications there were up to its serial. Its serial must be at
+least that of the first notification that came over the link since the doubt began, because dropped
+notifications are earlier. And no node on the way may be `behind`, that is, still joining the node
+above it. Until a node has joined, it gets the notifications of some filters and misses those of
+others; its beats stay at an old serial, as they do in a network without traffic.
 
 The subscriber asks for missing notifications. It gives up on notifications that an answer reports
 as lost. It also gives up on those that nobody seems to have: they do not arrive within `gap`
-seconds, and two answers in a row had room and brought none of them. While a question is open, the
-subscriber waits and asks again. A notification that arrives after a later one
-was handed out counts as lost.
+seconds, and two answers in a row contained none of them although there was room. While a question
+is open, the subscriber waits and asks again. A notification that arrives after a later one was
+handed out counts as lost.
 
 After a long absence, notifications of many nodes may be missing. The numbers of each node are in
 the order of serials. So the notifications that arrive are merged by serial, and those up to the
@@ -22,8 +22,8 @@ the order of serials. So the notifications that arrive are merged by serial, and
 
     node 7    complete up to serial 20      node 9    complete up to 12: the frontier is 12
 
-Little is held back if all nodes reach about the same serial. So the subscriber asks for as many
-numbers of each node as are expected up to a common serial, the *horizon*.
+Few notifications are held back if all nodes are complete up to about the same serial. So the
+subscriber asks for as many numbers of each node as it expects up to a common serial, the *horizon*.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from tidings.routing.protocol.contents.related import Related
 
 
 class Held(NamedTuple):
-    """A notification that is held back, the filters that it matches, and why it is delivered if it
-    does not match."""
+    """A notification that is held back, the filters that it matches, and how it is related to the
+    filter if it does not match."""
 
     serial: int
     message: m.Notification
@@ -48,8 +48,8 @@ class Held(NamedTuple):
 
 
 def find_horizon(starts: Sequence[int], densities: Sequence[float], room: int) -> float:
-    """The serial up to which `room` numbers are expected; densities[i] is how many numbers per
-    serial a node has after starts[i]. The starts are in ascending order."""
+    """The serial up to which `room` numbers are expected. After the serial starts[i], node i has
+    densities[i] numbers per serial. The starts are in ascending order."""
     horizon, total, weighted = 0.0, 0.0, 0.0
     for start, density in zip(starts, densities, strict=True):
         if total and start >= horizon:
@@ -66,7 +66,7 @@ class Ordering:
     def __init__(self) -> None:
         self._held: list[tuple[int, int, Held]] = []  # a heap: serial, order of arrival
         self._count = 0
-        self._doubt = False  # whether notifications before the next one may be missing
+        self._doubt = False  # whether notifications before the next one might be missing
         self._after = 0  # the first serial that came over the link since the doubt began
         self._beaten = 0  # the highest serial of a beat since the doubt began
         self.since = 0.0
@@ -76,7 +76,7 @@ class Ordering:
         self.counted = 0
         """The serial up to which the tracker knows all missing numbers."""
         self._reached: dict[int, int] = {}  # by node: up to this serial, no number is missing
-        self._passed = 0  # the same for all nodes
+        self._passed = 0  # no number of any node is missing up to this serial
 
     def __len__(self) -> int:
         return len(self._held)
@@ -96,9 +96,9 @@ class Ordering:
 
     def settle(self, upto: int) -> None:
         """Note that nothing is missing up to a serial. The doubt ends if the first notification
-        that came since the doubt began lies at or below both this serial and the serial of a beat.
-        Such a beat came when all nodes on the way had this subscription again; an answer to a count
-        says nothing about those nodes."""
+        that came since the doubt began has a serial of at most `upto`, and at most the serial of a
+        beat. Such a beat shows that all nodes on the way have this subscription again; an answer to
+        a count does not."""
         if self._after and min(upto, self._beaten) >= self._after:
             self._doubt = False
 
@@ -109,7 +109,7 @@ class Ordering:
                 self._reached[mark.node] = max(serial, self._reached.get(mark.node, 0))
 
     def pass_by(self, serial: int) -> None:
-        """Note that a notification has come and is handed out, while nothing was missing."""
+        """Note that a notification has arrived and is handed out, while nothing is missing."""
         self.last = self._passed = serial
 
     def find_reached(self, node: int) -> int:
@@ -119,10 +119,10 @@ class Ordering:
     def choose(
         self, missing: Iterable[m.Range], room: int, complete: int, highest: int
     ) -> list[m.Range]:
-        """About `room` of the missing numbers: of each node as many as are expected up to the
-        horizon, if they are spread evenly. Nothing is missing up to the serial `complete`. The node
-        that holds back most is first. Nothing after the last count can be handed out, so it is not
-        asked for unless nothing before it is missing."""
+        """About `room` of the missing numbers: for each node, as many as are expected up to the
+        horizon if they are spread evenly. Nothing is missing up to the serial `complete`. The node
+        that holds back most notifications comes first. Notifications after the last count can't be
+        handed out yet, so they are requested only if none before it are missing."""
         by_node: dict[int, list[m.Range]] = {}
         for one in missing:
             by_node.setdefault(one.node, []).append(one)
@@ -150,8 +150,8 @@ class Ordering:
         return bool(self._held) and self.frontier(tracker) == self.counted
 
     def hold(self, one: Held, now: float, *, is_requested: bool) -> None:
-        """Hold a notification back. One that was requested may be older than what is in doubt, so
-        it says nothing about the doubt."""
+        """Hold a notification back. A requested notification may be older than the doubt, so it
+        can't help to end it."""
         if self._doubt and not self._after and not is_requested:
             self._after = one.serial
         if not self._held:

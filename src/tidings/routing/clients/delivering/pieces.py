@@ -2,13 +2,14 @@
 
 Each piece is a notification: it is numbered, journalled, recovered or lost like any other. A
 publisher stamps the pieces of a payload one after the other. So if notifications come in order, any
-other notification of the publisher shows that an unfinished payload stays so: a piece was lost,
-which was reported, or it was refused. In a channel that does not keep the order of publishers,
-pieces are *scattered*: they are put together in any order, and only the limits below end the wait.
+other notification of the publisher shows that an unfinished payload will not be completed: a piece
+was lost, and the loss was reported, or a piece was refused. In a channel that does not keep the
+order of publishers, pieces are *scattered*: they are put together in any order, and only the limits
+below end the wait.
 
-An unfinished payload is also dropped if there are too many others, or if no piece of it has come
-for LONGEST seconds. That is reported as a loss. Cost: the bytes of unfinished payloads, up to
-MOST_BYTES.
+An unfinished payload is also dropped if there are too many of them, or if no piece of it has come
+for LONGEST seconds. Such a drop is reported as a loss. Cost: the bytes of unfinished payloads, up
+to MOST_BYTES.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ MOST = 64  # unfinished payloads
 MOST_BYTES = 1 << 30  # of unfinished payloads
 MOST_PIECES = 4096  # of unfinished payloads
 LONGEST = 3600.0  # seconds from one piece to the next
-MOST_DROPPED = 4096  # dropped payloads, of which more pieces may come
+MOST_DROPPED = 4096  # dropped payloads to remember, because more of their pieces may come
 
 Key = tuple[str, int]  # the publisher, and the stamp of the first piece
 
 
 class Dropped(NamedTuple):
-    """A payload that is not delivered: the serials of its pieces, and whether nobody was told of
-    the loss yet."""
+    """A payload that is not delivered: the serials of its pieces, and whether the loss must still
+    be reported."""
 
     serials: list[int]
     is_news: bool
@@ -55,11 +56,11 @@ class Pieces:
     def __init__(self, *, ordered: bool) -> None:
         self._ordered = ordered
         self._found: dict[Key, Unfinished] = {}  # the oldest first
-        self._first: dict[str, int] = {}  # if ordered, by publisher: the stamp of the first piece
+        self._first: dict[str, int] = {}  # by publisher, if ordered: the stamp of the first piece
         self._bytes = self._count = 0
         self._gone: dict[Key, None] = {}  # dropped ones
         self.dropped: list[Dropped] = []
-        """Payloads that were dropped; who reads the list empties it."""
+        """Payloads that were dropped; the reader of the list must empty it."""
 
     def __bool__(self) -> bool:
         return bool(self._found)
@@ -70,12 +71,13 @@ class Pieces:
         self._bytes = self._count = 0
 
     def stamps(self) -> Iterator[tuple[str, int]]:
-        """The publishers and stamps of all pieces that are here."""
+        """The publisher and the stamp of each piece of an unfinished payload."""
         for (publisher, first), one in self._found.items():
             yield from ((publisher, first + at) for at in one.parts)
 
     def pass_by(self, publisher: str, stamp: int, piece: Piece | None) -> None:
-        """Note any notification of a publisher, before `add`."""
+        """Call this for each notification of a publisher, before `add`: it drops the unfinished
+        payload that the notification interrupts."""
         first = self._first.get(publisher)
         if first is None:
             return
@@ -88,7 +90,7 @@ class Pieces:
         *, scattered: bool = False,
     ) -> tuple[bytes, list[int]] | None:  # fmt: skip
         """Add a piece. If it was the last missing one, return the payload and the serials of all
-        pieces; otherwise None. A piece that is of no use is dropped like a payload."""
+        pieces; otherwise None. A piece that can't be used is added to `dropped`."""
         first, at, of = piece
         key = publisher, first
         one = self._found.get(key)
@@ -119,7 +121,7 @@ class Pieces:
         return None
 
     def tick(self, now: float) -> None:
-        """Drop payloads of which no piece has come for long."""
+        """Drop payloads that have received no piece for LONGEST seconds."""
         for key, one in [*self._found.items()]:
             if one.since is None:
                 one.since = now

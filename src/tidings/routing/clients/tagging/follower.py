@@ -1,4 +1,5 @@
-"""Collects the answers to a follower: the definition of a channel, or the pages of its changes.
+"""Collects the answers that a follower gets: the definition of a channel, or the pages of its
+changes.
 
     Follow ──> Changed, more ──> Follow, after ──> Changed    all pages have the same version
 

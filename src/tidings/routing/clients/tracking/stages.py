@@ -1,18 +1,19 @@
-"""The trackers of one subscriber: one for each meaning that its interest has had.
+"""The trackers of one subscriber: one for each meaning that its interest has had, as the channel
+was revised.
 
     serials      1 ........ 60 │ 61 ........ 90 │ 91 ...
     meaning      before the    │ the next one    │ the present one: `now`
                  first revision
     tracker      60 is missing │ complete        │
 
-A revision of the channel gives an interest another node. After the serial of the revision, other
-notifications are due, and the numbers of a node that the interest has gained do not begin with 1.
-So each meaning has a tracker of its own, and the serial of a notification decides which one it
+A revision of the channel gives an interest another node. After the serial of the revision, the
+interest matches other notifications, and it may gain nodes whose numbers do not begin with 1. So
+each meaning has a tracker of its own, and the serial of a notification decides which meaning it
 belongs to.
 
 The totals at a revision say how many notifications of the previous meaning are missing. An earlier
-meaning is dropped when all of them have arrived. If its numbers are settled before that, the others
-are lost.
+meaning is dropped when all of them have arrived. If all its numbers are settled before that, the
+notifications that have not arrived are lost.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from tidings.routing.protocol.messages import Mark, Range, Step
 
 
 class Past(msgspec.Struct):
-    """An earlier meaning: its serials, after the first and up to the last, and how many of its
-    notifications are missing."""
+    """An earlier meaning: its serials, which are those after `after` and up to `upto`, and how many
+    of its notifications are missing."""
 
     after: int
     upto: int
@@ -39,18 +40,19 @@ class Past(msgspec.Struct):
 
 
 class Stages:
-    """See the top of the module. Without revisions, this is one tracker."""
+    """The trackers of one subscriber, one for each meaning of its interest. Without revisions,
+    there is only one."""
 
     def __init__(self, counts: Mapping[int, int] | None = None) -> None:
         self.now = Tracker(counts or {})
-        self._since = 0  # the serial after which the present meaning holds
+        self._since = 0  # the serial after which the present meaning begins
         self._past: list[Past] = []  # earlier meanings with missing notifications, in order
 
     def advance(self, step: Step, complete: int, missing: int) -> None:
-        """Begin another meaning; nothing is missing up to the serial `complete`, and `missing`
-        notifications are missing after it. The counts at the end of the present meaning show their
-        numbers. A meaning without serials is left out: a rendezvous point that was killed during a
-        revision begins the revision again."""
+        """Begin another meaning. Up to the serial `complete`, nothing is missing; after it,
+        `missing` notifications are. The counts at the end of the present meaning show which numbers
+        these have. A meaning without serials is left out. Such a meaning occurs if a rendezvous
+        point was killed during a revision, and begins the revision again."""
         if step.serial > self._since and missing > 0:
             late = {node for node, serial in step.ended.items() if serial <= complete}
             self.now.learn({node: many for node, many in step.ends.items() if node not in late})
@@ -63,9 +65,9 @@ class Stages:
             one.missing -= one.has(serial)
 
     def dismiss(self, marks: Iterable[Mark], serial: int) -> None:
-        """Settle the marks of a notification where they were not due: a number that is new to a
-        meaning may be of an earlier serial. Otherwise such a number would be requested again and
-        again, and other missing numbers would not."""
+        """Settle the marks of a notification in the meanings that it does not belong to: a number
+        that is new to a meaning may have a serial before that meaning. Otherwise the subscriber
+        would request such a number again and again, and never the other missing numbers."""
         ranges = [Range(mark.node, mark.number, mark.number) for mark in marks]
         for one in self._past:
             if not one.has(serial):
@@ -74,8 +76,8 @@ class Stages:
             self.now.give_up(ranges)
 
     def close(self) -> int:
-        """Drop the earlier meanings of which nothing is missing, or whose missing notifications
-        are lost; return how many are lost."""
+        """Drop the earlier meanings that miss no notifications, or whose missing notifications are
+        lost; return how many are lost."""
         lost = 0
         for one in [*self._past]:
             if one.missing <= 0 or one.tracker.is_complete():
@@ -84,13 +86,13 @@ class Stages:
         return lost
 
     def has_past(self) -> bool:
-        """Is anything of an earlier meaning missing?"""
+        """Are notifications of an earlier meaning missing?"""
         return bool(self._past)
 
     # -- one notification ----------------------------------------------------------------------
 
     def see(self, marks: Iterable[Mark], serial: int) -> bool:
-        """Settle the marks of a notification; True if it is new."""
+        """Settle the marks of a notification; return True if it is new."""
         found = self._at(serial)
         return found is not None and found.see(marks)
 
@@ -120,7 +122,7 @@ class Stages:
         )
 
     def _at(self, serial: int) -> Tracker | None:
-        """The tracker of a serial; None if nothing of its meaning is missing any more."""
+        """The tracker for a serial; None if the meaning of that serial was dropped."""
         if serial > self._since:
             return self.now
         return next((one.tracker for one in self._past if one.has(serial)), None)
@@ -128,11 +130,11 @@ class Stages:
     # -- all of them ---------------------------------------------------------------------------
 
     def knows(self, node: int) -> bool:
-        """Is a node known to be one whose notifications this subscriber must get?"""
+        """Is a node known to be one whose notifications the subscriber must get?"""
         return any(one.knows(node) for one in self._each())
 
     def learn(self, counts: Mapping[int, int]) -> None:
-        """Note the counts of nodes, by the present meaning."""
+        """Note the counts of the nodes of the present meaning."""
         self.now.learn(counts)
 
     def give_up(self, ranges: Iterable[Range]) -> None:
@@ -146,7 +148,7 @@ class Stages:
         return [one for tracker in self._each() for one in tracker.list_missing()]
 
     def has_some(self, ranges: Iterable[Range]) -> bool:
-        """Is any of these numbers, which were missing, settled?"""
+        """Is any of these numbers, which were all missing, settled now?"""
         return any(
             not any(one.is_missing(node, number) for one in self._each())
             for node, first, last in ranges

@@ -3,9 +3,9 @@
     node 7    settled up to 40, and 43            44 is known to exist: 41, 42 and 44 are missing
 
 A number is *settled* if its notification has arrived or is lost. A subscriber begins with the
-counts of all nodes below its own. A node that is not among them is new, and its first number is 1.
-The marks of a notification are settled together, except marks that a router on the way did not
-recognise as this subscriber's. So a notification with a settled mark is a duplicate.
+counts of its node and of all nodes below it. A node that is not among them is new, and its first
+number is 1. The marks of a notification are settled together, except those that a router on the way
+did not know to concern this subscriber. So a notification with a settled mark is a duplicate.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Tracker:
         self._top: dict[int, int] = {}  # the highest number in `_beyond`
 
     def see(self, marks: Iterable[Mark]) -> bool:
-        """Settle the marks of a notification; True if it is new."""
+        """Settle the marks of a notification; return True if it is new."""
         new = True
         for mark in marks:
             if self._is_settled(mark.node, mark.number):
@@ -46,8 +46,8 @@ class Tracker:
         return new
 
     def see_next(self, marks: Iterable[Mark]) -> bool:
-        """Settle the marks of a notification if each is the next at its node; otherwise nothing.
-        Only while nothing is missing."""
+        """Settle the marks of a notification if each is the next at its node; otherwise do nothing.
+        Call this only while nothing is missing."""
         upto = self._upto
         for node, number, _ in marks:
             if number != upto.get(node, 0) + 1:

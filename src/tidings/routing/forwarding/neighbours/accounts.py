@@ -1,5 +1,5 @@
-"""The work that was done for each owner, and the open requests of each. Work is charged to owners,
-not to links.
+"""The work that was done for each owner, and the open requests of each owner. Work is charged to
+owners, not to links.
 
 link edge ─┬─ alice     her account          A question is charged to the owner that asks, and
            ├─ bob       his account          also to the router that it came from, which may spend
@@ -24,7 +24,7 @@ MOST = 50_000  # the most accounts; an owner that owes nothing needs no account
 class Account(msgspec.Struct):
     """The account of an owner, of a router, or of all owners behind a router."""
 
-    spent: float = 0.0  # work that was done and is not paid off
+    spent: float = 0.0  # work that was done and is not yet paid off
     paid: float = 0.0  # when `spent` was last reduced
     questions: int = 0  # questions that were passed on and are not answered yet
     made: int = 0  # new nodes that the owner asked for and that nobody wants yet
@@ -36,7 +36,7 @@ class Account(msgspec.Struct):
 
 
 class Payer(NamedTuple):
-    """An account that pays for something."""
+    """An account that pays for work or for open requests."""
 
     account: Account
     many: int = 1  # the payer may spend as much as this many owners

@@ -1,4 +1,5 @@
-"""Beats: regular messages whose totals and digests show neighbours that they missed something.
+"""Beats: regular messages with totals and digests that show neighbours whether they missed
+messages.
 
     each beat       the totals that changed, a digest of the neighbour's subscriptions
     now and then    a digest of its edges, slice by slice, for a few neighbours at a time
@@ -20,9 +21,9 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.digests import mix_edges
 
 SELDOM = 4  # neighbours that want nothing get one beat in this many
-FEW = 32  # neighbours that want nothing and get a due beat per call, plus a share of all
-SHARES = 64  # that share is one in this many neighbours, unless the caller says otherwise
-SLICE = 1000  # nodes whose edges are compared with one beat
+FEW = 32  # each call sends beats to this many neighbours that want nothing, plus a share of all
+SHARES = 64  # the share is one in this many neighbours, unless the caller gives another
+SLICE = 1000  # nodes whose edges are in the digest of one beat
 GRAPH = 5000  # nodes in one Graph message
 
 
@@ -33,8 +34,9 @@ class Beats:
         self._context = context
         self._graph = graph
         self._sums = sums
-        self._turns: deque[tuple[Name, Neighbour]] = deque()  # the order of comparing edges
-        # when each neighbour last got a beat, or an earlier time; the count makes entries unique
+        self._turns: deque[tuple[Name, Neighbour]] = deque()  # neighbours take turns to get digests
+        # each neighbour, with the time of its last beat or an earlier time; the count makes entries
+        # unique
         self._beaten: list[tuple[float, int, Name, Neighbour]] = []
         self._count = 0
         self._round: float | None = None  # when `send_all` was last called
@@ -46,8 +48,8 @@ class Beats:
 
     def send_all(self, changed: dict[int, int]) -> None:
         """Send beats to all neighbours that want something, and to some of them a digest of edges.
-        `changed` has the new totals. The others are often left out, and `keep_alive` sends the
-        rest of their beats."""
+        `changed` has the new totals. Neighbours that want nothing get a beat less often, from
+        `keep_alive`."""
         due = self._take_turns()
         self._round = now = self._context.now
         for name, known in self._context.neighbours.items():
@@ -57,9 +59,9 @@ class Beats:
         self.keep_alive()
 
     def keep_alive(self, shares: int = SHARES) -> None:
-        """Send a few neighbours that want nothing the beats that were due when `send_all` was last
-        called. Without `send_all`, nothing becomes due: if no beats come from above, the neighbours
-        must notice that."""
+        """Send beats to a few neighbours that want nothing, if their beats were due when `send_all`
+        was last called. Without a call of `send_all`, no beats become due: if no beats come from
+        above, the neighbours must notice that."""
         if self._round is None:
             return
         before = self._round - (SELDOM - 0.5) * self._context.times.beat
@@ -105,7 +107,7 @@ class Beats:
             self._context.send(name, m.Graph(epoch, serial, parents, totals, sums.highest_seen()))
 
     def _take_turns(self) -> set[Name]:
-        """The neighbours whose edges are compared with this beat: a few, to save time."""
+        """The neighbours that get a digest of edges with this beat: only a few, to save time."""
         due: set[Name] = set()
         work = 0
         for _ in range(len(self._turns)):

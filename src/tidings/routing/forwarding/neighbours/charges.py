@@ -25,8 +25,8 @@ class Charges:
         return (Payer(known.own),)
 
     def may_ask(self, name: Name, owner: str = "") -> bool:
-        """Whether to answer a neighbour. A neighbour is not answered if it has not read its earlier
-        answers, or has had too many answers lately."""
+        """Should a neighbour be answered? A neighbour is not answered if it has not read its
+        earlier answers, or has had too many answers lately."""
         context = self._context
         limits = context.limits
         for account, many in self.payers(name, owner):

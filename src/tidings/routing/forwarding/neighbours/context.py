@@ -1,5 +1,5 @@
-"""What the parts of one state machine share: its settings, the time, its life, its neighbours, and
-the messages that it is about to send."""
+"""The objects that the parts of one state machine share: its settings, the time, its life, its
+neighbours, and the messages that it is about to send."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Sent = tuple[Name, m.Message]
 class Signed(msgspec.Struct, frozen=True):
     """A signed grant of a neighbour, for one node."""
 
-    key: bytes  # the identity of the key
+    key: bytes  # the identity of the signing key
     agent: str  # the owner that may use it
     life: int
     within: m.Within  # the filters that cover the node
@@ -36,9 +36,9 @@ class Neighbour(msgspec.Struct):
     heard: float
     nodes: set[int] = msgspec.field(default_factory=set)  # the nodes that it wants
     tally: Tally = msgspec.field(default_factory=Tally)  # of these nodes
-    done: int = 0  # the neighbour needs nothing up to this serial
+    done: int = 0  # the neighbour needs no notifications up to this serial
     says_done: bool = False  # whether it has reported `done`; publishers never do
-    part: int = 0  # the slice of its edges to compare next
+    part: int = 0  # the slice of its edges for the next digest
     unknown: set[int] = msgspec.field(default_factory=set)  # wanted nodes not in the graph yet
     placed: set[int] = msgspec.field(default_factory=set)  # wanted nodes with known places
     left_out: bool = False  # some nodes that it wants were left out, because of a limit
@@ -64,11 +64,11 @@ class Context:
         self.owner_of: Callable[[Name], str] = lambda _: ""
         """The owner of a neighbour's requests; empty for routers, which name owners themselves."""
         self.party_of: Callable[[Name], str] = lambda _: ""
-        """The owner of a neighbour's named subscriptions, if it is known by another name where the
-        neighbour applied for its link; otherwise empty."""
+        """The owner of a neighbour's named subscriptions, if the router where the neighbour applied
+        for its link knows the owner by another name; otherwise empty."""
         self.within_of: Callable[[Name], m.Within] = lambda _: ()
-        """The filters that must cover whatever a neighbour subscribes to; none if it may subscribe
-        to everything."""
+        """The filters that must cover all nodes that a neighbour subscribes to; empty if it may
+        subscribe to all nodes."""
         self._out: list[Sent] = []
         self._single = 0  # how many messages in `_out` can be merged
 

@@ -60,7 +60,7 @@ class Questions:
         return mine
 
     def pass_down(self, message: m.ANSWERS) -> bool:
-        """Pass an answer on to the neighbour that asked; False if nobody waits for it."""
+        """Pass an answer on to the neighbour that asked; return False if nobody waits for it."""
         request = self.open.get(message.request)
         if request is None:
             return False

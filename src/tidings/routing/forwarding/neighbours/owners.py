@@ -1,7 +1,8 @@
 """The names of owners.
 
-The router or root to which an owner is linked says who the owner is. Each node on the way to the
-root puts the name of the router below in front. So `edge/alice` and `west/alice` are two owners.
+The router or root to which an owner is linked says who the owner is. Each further node on the way
+to the root prepends the name of the router below it. So `edge/alice` and `west/alice` are two
+owners.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ UNKNOWN = "?"  # an owner that its router did not name
 
 
 def name_owner_behind(router: object, owner: str) -> str:
-    """The full name of an owner behind a router. A router can name only owners below it: the same
-    name behind another router is another owner."""
+    """The full name of an owner behind a router. A router can name only owners below itself: the
+    same name behind another router is another owner."""
     if not owner:
         return ""
     found = f"{router}/{owner}"
@@ -31,7 +32,7 @@ def name_owner_behind(router: object, owner: str) -> str:
 
 
 def name_owner(context: Context, sender: Name, message: Owned) -> Owned:
-    """Set the owner of a question. Only routers may ask on behalf of other owners."""
+    """Return the question with its owner. Only routers may ask on behalf of other owners."""
     owner = context.owner_of(sender) or name_owner_behind(sender, message.owner)
     return msgspec.structs.replace(message, owner=owner)
 

@@ -13,7 +13,7 @@ from tidings.routing.protocol import messages as m
 MOST_NUMBERS = 4000  # numbers looked up at once; well-behaved subscribers ask for fewer
 CHUNK = 64  # notifications in one answer
 CHUNK_BYTES = 512 << 10  # bytes of payloads and marks in one answer, which is encoded at once
-MARK_BYTES = 32  # what one mark counts towards CHUNK_BYTES
+MARK_BYTES = 32  # bytes that each mark counts towards CHUNK_BYTES
 
 
 class Recovery:
@@ -69,7 +69,8 @@ def bound_ranges(ranges: Iterable[m.Range], most: int = MOST_NUMBERS) -> list[m.
 
 
 def count_entries(found: Iterable[m.Notification]) -> int:
-    """The cost of sending notifications again, in entries of an answer. Marks add to the cost."""
+    """The cost of sending notifications again, in entries of an answer. Each mark adds to the
+    cost."""
     return sum(1 + 2 * len(one.marks) for one in found)
 
 

@@ -27,7 +27,7 @@ class ReturnPaths:
         paths = known.get(publisher, ())
         if not paths or paths[0] != sender:
             paths = (sender, *(one for one in paths if one != sender))[:MOST_BACK]
-        if len(known) > self.many:  # the order matters only near the limit
+        if len(known) > self.many:  # the order of publishers matters only near the limit
             known.pop(publisher, None)
         known[publisher] = paths
         if len(known) > self._context.limits.publishers:

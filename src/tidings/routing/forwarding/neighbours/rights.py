@@ -1,4 +1,5 @@
-"""Which nodes a neighbour may see if filters limit its right to subscribe, or if it needs grants.
+"""Which nodes a neighbour may see if filters limit its right to subscribe, or if it needs signed
+grants.
 
     Ask ──> the filters that limit the neighbour are added ──> root: do they cover the interest?
     Answer ──> the node is granted to the neighbour
@@ -8,8 +9,8 @@
 Only the root and preprocessors can compare filters. A grant is soft state: after a restart, the
 neighbour asks again, or presents its signed grants again.
 
-Invariant: a neighbour that is limited wants only nodes that were granted to it under its present
-limits, or for which it has a signed grant under these limits that has not expired.
+Invariant: a neighbour with limited rights is subscribed only to nodes that were granted to it under
+its present limits, or for which it has a signed grant under these limits that has not expired.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Rights:
         self._holders: set[Name] = set()  # neighbours with signed grants
 
     def limit(self, sender: Name, within: m.Within) -> m.Within:
-        """The filters that must cover what a message asks for: the limits of the sender and, if it
+        """The filters that must cover the nodes in a message: the limits of the sender and, if it
         is a router, the limits that it names for the neighbours behind it."""
         own = self._context.within_of(sender)
         if own == SIGNED:
@@ -42,7 +43,7 @@ class Rights:
         return own if self._context.owner_of(sender) else (*own, *within)
 
     def grant(self, name: Name, node: int, within: m.Within) -> None:
-        """Note that the root found a node within the limits of a neighbour."""
+        """Note that the root has found that the limits of a neighbour cover a node."""
         known = self._context.neighbours.get(name)
         if known is None or not within:
             return
@@ -73,8 +74,8 @@ class Rights:
         return ""
 
     def revoke(self, is_void: Callable[[Signed], bool]) -> list[Name]:
-        """Forget the signed grants that expired or are void; return the neighbours that had
-        some."""
+        """Forget the signed grants that have expired or are void; return the neighbours that had
+        such grants."""
         found: list[Name] = []
         for name in [*self._holders]:
             known = self._context.neighbours.get(name)
@@ -114,17 +115,18 @@ class Rights:
         return [node for node in asked if self.is_granted(name, node)]
 
     def _signed(self, name: Name) -> dict[int, Signed]:
-        """The signed grants of a neighbour that hold at present."""
+        """The signed grants of a neighbour that are valid at present."""
         known = self._context.neighbours.get(name)
         found = {} if known is None else known.signed
         return {node: one for node, one in found.items() if self._holds(name, one)}
 
     def _holds(self, name: Name, one: Signed) -> bool:
-        """A guest may take over the name of another guest, but not its grants."""
+        """Is a signed grant valid for a neighbour? A guest may take over the name of another guest,
+        but not its grants."""
         return one.ends > self._context.now and one.agent == self._context.owner_of(name)
 
     def _is_of_lineage(self, one: Signed) -> bool:
-        """Do the numbers of nodes mean the same as when the grant was signed?"""
+        """Do node numbers still mean the same nodes as when the grant was signed?"""
         standing = self._context.standing
         return one.life == standing.life or one.life in standing.lineage
 

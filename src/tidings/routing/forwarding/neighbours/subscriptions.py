@@ -41,9 +41,9 @@ class Subscriptions:
     # -- one neighbour and one node ------------------------------------------------------------
 
     def add(self, name: Name, node: int, *, placed: bool = False) -> bool:
-        """Note that a neighbour wants a node; False if that is known already. The neighbour is told
-        the place of the node as soon as the graph contains it, or only its total if the neighbour
-        knows the place (`placed`)."""
+        """Note that a neighbour wants a node; return False if that is known already. The neighbour
+        is told the place of the node as soon as the graph contains it, or only its total if the
+        neighbour knows the place (`placed`)."""
         known = self._neighbours[name]
         if node not in self._graph:
             (known.placed.add if placed else known.placed.discard)(node)
@@ -61,7 +61,8 @@ class Subscriptions:
         return True
 
     def remove(self, name: Name, node: int) -> bool:
-        """Note that a neighbour no longer wants a node; True if no other neighbour wants it."""
+        """Note that a neighbour no longer wants a node; return True if no other neighbour wants
+        it."""
         if node not in self._neighbours[name].nodes:
             return False
         self._remove(name, node)
@@ -113,8 +114,8 @@ class Subscriptions:
 
     def tell_again(self, node: int) -> None:
         """Tell the neighbours the place of a node whose edges were wrong here, and so in their
-        graphs too. They would notice at the next beat, but notifications of the nodes below would
-        pass them until then."""
+        graphs too. They would notice at the next beat, but until then they would miss notifications
+        of the nodes below it."""
         for name in sorted(self.wants.get(node, ()), key=str):
             if self._graph.is_subscribed(node, name):
                 parents, children = self._graph.around(node, name)
@@ -131,8 +132,8 @@ class Subscriptions:
 
     def admit(self, name: Name, nodes: Iterable[int], all_unknown: int) -> list[int]:
         """The nodes that a neighbour may want, among `nodes`. `all_unknown` is the number of wanted
-        nodes that are not in the graph. If a node is left out because too many are unknown, the
-        neighbour is asked to repeat its nodes when there is room."""
+        nodes that are not in the graph. If a node is left out because too many wanted nodes are not
+        in the graph, the neighbour is later asked to repeat its nodes, when there is room."""
         known, limits, beyond = self._neighbours[name], self._context.limits, self._context.beyond
         found, unknown = [], len(known.unknown)
         most = min(limits.unknown, unknown + limits.all_unknown - all_unknown)

@@ -1,4 +1,5 @@
-"""The sums of totals that are sent to neighbours, and the serial up to which they are correct.
+"""The sums of totals that are sent to neighbours, and the serial up to which these sums are
+correct.
 
 A *total* is the number of notifications that matched a node. Beats contain the sum of the totals of
 the neighbour's nodes, so that the neighbour notices if it missed a message. Sums are updated only
@@ -26,13 +27,13 @@ class Sums:
         self.serial = 0
         """The serial up to which the totals of nodes are correct, except for `lagging` nodes."""
         self.is_behind = False
-        """Is this node out of step with the node above it, or was a node above out of step? While
-        nodes on the way still lack subscriptions, some notifications do not reach this node, and
-        nothing shows where they are missing."""
+        """Is this node not in step with the node above it, or was this reported of a node further
+        up? While nodes on the way still lack subscriptions, some notifications do not reach this
+        node, and nothing shows where they are missing."""
         self.lagging: dict[int, int] = {}
         """Nodes whose totals are correct only up to another serial, and that serial."""
         self.counted: dict[int, int] = {}
-        """Old totals that the sums still include, of nodes whose totals have changed since."""
+        """For nodes whose totals have changed since, the old totals that the sums still include."""
 
     def highest_seen(self) -> int:
         """The highest serial that this node has seen."""
@@ -49,7 +50,7 @@ class Sums:
         return min(self.serial, *late, self.serial)
 
     def is_behind_for(self, name: Name) -> bool:
-        """May this node miss notifications of a neighbour's nodes?"""
+        """Could this node be missing notifications of a neighbour's nodes?"""
         nodes = self._neighbours[name].nodes
         return self.is_behind or not self.lagging.keys().isdisjoint(nodes)
 
@@ -59,7 +60,7 @@ class Sums:
 
     def total_counted(self, node: int) -> int:
         """The total that the sums currently include for a node."""
-        total = self.total(node)  # call this first, because it can change `counted`
+        total = self.total(node)  # this call comes first, because it can change `counted`
         return self.counted.get(node, total)
 
     def update(self) -> None:

@@ -1,4 +1,4 @@
-"""The tables of a label graph: arrays, in which a node costs about 60 bytes and no Python object.
+"""The tables of a label graph, as arrays: a node takes about 60 bytes and needs no Python object.
 
     number 31 ──slots──> slot 7 ──edges, below──> slots of the nodes above and below it
                             `────labels─────────> its labels, which other slots may share
@@ -9,9 +9,9 @@
     below.py         which nodes are below a given node
     labels.py        the labels of nodes, shared by all nodes that have the same ones
 
-The arrays are of the type `array.array`: a router reads single values, and numpy is slower at that.
-Numpy is imported only to load many nodes at once. Only the label graph uses this folder. Start at
-labels.py.
+The arrays have the type `array.array`, because a router reads single values, which is slower with
+numpy. Numpy is imported only to load many nodes at once. Only the label graph uses this folder.
+Start at labels.py.
 """
 
 from tidings.routing.forwarding.tables.below import FEW, Below

@@ -1,8 +1,8 @@
 """Tests whether nodes are below a given node.
 
 If few nodes are below the given node, one search downwards finds all of them. Otherwise each test
-searches upwards from the tested node, because most nodes have few nodes above them. The results of
-a search are kept, so most nodes are visited only once.
+searches upwards from the tested node, because most nodes have few nodes above them. Results are
+kept, so most nodes are visited only once.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
     at position     1    0         children of 2:   4             4 is at position 0
 
 Each parent is stored with the position of the node among the children of that parent. So an edge
-can be removed without a search through the children, of which a node can have millions. Cost: an
-edge takes 12 bytes, and lists have spare room. Adding an edge takes constant time. Removing an edge
-takes a search through the parents of two nodes.
+can be removed without a search through the children; a node can have millions of children. Cost: an
+edge takes 12 bytes, plus the spare room of the lists. Adding an edge takes constant time. Removing
+an edge takes a search through the parents of two nodes.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Edges:
         self.down.add_owner()
 
     def parents(self, slot: int) -> Sequence[int]:
-        """The parents of a node; a copy."""
+        """A copy of the parents of a node."""
         return self.up.values(slot)
 
     def children(self, slot: int) -> Sequence[int]:
-        """The children of a node; a copy."""
+        """A copy of the children of a node."""
         return self.down.values(slot)
 
     def tie(self, upper: int, lower: int) -> None:

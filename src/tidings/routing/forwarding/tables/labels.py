@@ -7,13 +7,13 @@
      33                   4              -        -           F        4
 
 For a neighbour that subscribes to a node, the label is the node itself. This label is stored as
-OWN, without the number of the node, so many nodes can share their labels and cost one reference
-each. Neighbours are small numbers here.
+OWN, without the number of the node. So many nodes can share one object, and each costs only a
+reference. In this module, neighbours are small numbers.
 
-New nodes with equal labels share one object, and so do nodes after a neighbour subscribes to them
-or unsubscribes. Looking up an equal object takes longer than changing one. So if labels of several
-neighbours belong to one node only, and change because of a node above, their object is changed in
-place.
+New nodes with equal labels share one object. So do nodes whose labels become equal when a neighbour
+subscribes or unsubscribes. Looking up an equal object takes longer than changing one. So if only
+one node uses an object with the labels of several neighbours, and a change at a node above affects
+it, the object is changed in place.
 
 Invariant: no two known objects are equal, and each known object is used by a node.
 """
@@ -38,7 +38,7 @@ FEW = 1  # labels of at most this many neighbours are always shared
 
 
 class Labels(Generic[Neighbour]):
-    """The labels of a node for the neighbours that have one there."""
+    """The labels of a node, for each neighbour that has one."""
 
     __slots__ = ("groups", "is_known", "own", "uses", "what", "who")
 
@@ -47,7 +47,7 @@ class Labels(Generic[Neighbour]):
         self.what = what
         self.own = own  # the neighbours that subscribe to the node, as bits
         self.uses = 0  # nodes
-        self.is_known = is_known  # whether `LabelPool.get` can return it
+        self.is_known = is_known  # whether `LabelPool.get` can return this object
         self.groups: Groups[Neighbour] | None = None  # with names; computed when first needed
 
     def get(self, one: int) -> Label | None:
@@ -137,7 +137,7 @@ class LabelPool(Generic[Neighbour]):
     # -- neighbours ----------------------------------------------------------------------------
 
     def add(self, neighbour: Neighbour) -> int:
-        """The number of a neighbour, which gets a new number if it has none."""
+        """Return the number of a neighbour. A neighbour without a number gets one."""
         one = self.index.get(neighbour)
         if one is None:
             if self._free:

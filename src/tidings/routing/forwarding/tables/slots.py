@@ -4,7 +4,7 @@
                                      71 & 31 is 7
 
 Nodes are numbered in sequence, so pages are nearly full, and a node takes about 10 bytes here. A
-node that is alone on its page takes about 300 bytes. Slots of removed nodes are used again.
+node that is alone on its page takes about 300 bytes. The slots of removed nodes are reused.
 """
 
 from __future__ import annotations

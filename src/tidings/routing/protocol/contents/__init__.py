@@ -1,4 +1,4 @@
-"""What follows the labels of a notification in its frame.
+"""The part of a notification's frame that follows the labels.
 
     frame:  labels │ envelope: context, related nodes │ body: payload, attributes, subject, time
 
@@ -6,6 +6,6 @@
     envelopes.py    what a channel with relations says in front of a body
     related.py      nodes that match only because they are related, with the reasons
 
-Routers read the context and nothing else of it. This folder is for the rest of routing;
-other rooms import these names from `routing.protocol`. Start at bodies.py.
+Of this part, routers read only the context. This folder is for the rest of routing; other rooms
+import these names from `routing.protocol`. Start at bodies.py.
 """

@@ -13,7 +13,7 @@ the same attributes, and its `About` says which piece it is. If the channel does
 of publishers, the rendezvous point says so in the `About` of each piece.
 
 A row of a pipeline is sent as a JSON object, which is both the payload and the attributes. Its
-`About` has the `types` of fields whose values JSON has no types for. Row bodies are made many at a
+`About` has the `types` of the fields whose types JSON can't express. Row bodies are made many at a
 time; see spark/outbox/batches/row_bodies.py.
 """
 
@@ -66,13 +66,13 @@ def wrap(about: About, payload: bytes) -> bytes:
     """The body of a notification."""
     if about == NOTHING and payload[: len(MAGIC)] != MAGIC:
         return payload
-    # few bodies say it, and run_kernels.py writes the others without it
+    # `scattered` is left out unless it is set, as in the bodies that run_kernels.py writes
     told = _encode(about if about.scattered else msgspec.structs.astuple(about)[:-1])
     return b"".join((MAGIC, _SIZE.pack(len(told)), told, payload))
 
 
 def body_of(message: m.Publish, *, scattered: bool = False) -> bytes:
-    """The body of a publication. Its piece, if it has one, can be `scattered`."""
+    """The body of a publication. `scattered` is recorded only if the publication is a piece."""
     if not message.about and message.payload[: len(MAGIC)] != MAGIC:
         return message.payload
     return wrap(

@@ -5,9 +5,9 @@
 The *context* has the place, the time, the tags and the people of the notification. `found` has the
 related nodes for which the notification is delivered, with the reasons. Routers read the context
 without reading the body, that is, neither attributes nor payload. To journals, caches and routers,
-all these bytes are part of the body. Other channels have no such bytes: in a body, the size after
-MAGIC is always less than 2^31, and a payload that begins with MAGIC follows an `About`; see
-bodies.py.
+all these bytes are part of the body. Other channels have no envelopes. A body can't be mistaken for
+one: in a body, the size after MAGIC is always less than 2^31, and a payload that begins with MAGIC
+follows an `About`; see bodies.py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NOTHING = Envelope()
 
 
 def make_front(context: bytes, found: bytes = b"") -> bytes:
-    """The bytes in front of a body; empty if both arguments are."""
+    """The bytes in front of a body; empty if both arguments are empty."""
     if not context and not found:
         return b""
     size = 2 + len(context) + len(found)
@@ -42,7 +42,7 @@ def make_front(context: bytes, found: bytes = b"") -> bytes:
 
 def open_body(body: bytes) -> tuple[Envelope, bytes]:
     """The envelope of a notification, and its body. Bytes that do not begin with a valid envelope
-    are a body."""
+    are returned as the body."""
     at = len(MAGIC)
     if body[:at] != MAGIC or len(body) < _CONTEXT_AT:
         return NOTHING, body

@@ -20,9 +20,10 @@ MOST_REASONS = 16  # of one node
 
 
 class Reason(msgspec.Struct, frozen=True, array_like=True):
-    """Why a notification is related to a filter in one context: `name`, which the notification has,
-    is related to what the filter names by an edge of this kind (near, ancestor, friend ...) and
-    weight. A context that is not related at all has no name, the kind "none" and the weight 0."""
+    """Why a notification is related to a filter in one context: an edge of this kind (near,
+    ancestor, friend ...) and weight leads from `name`, a term of the notification, to a term that
+    the filter names. If a context is not related at all, the name is empty, the kind is "none" and
+    the weight is 0."""
 
     context: str
     name: str
@@ -54,7 +55,7 @@ _decode = msgspec.msgpack.Decoder(_Found).decode
 
 
 def encode_found(nodes: Mapping[int, Related]) -> bytes:
-    """The bytes that say why nodes are related; empty without nodes."""
+    """The bytes that say why nodes are related; empty if there are no nodes."""
     if not nodes:
         return b""
     places: dict[Reason, int] = {}
@@ -80,8 +81,8 @@ def decode_found(data: bytes) -> dict[int, Related]:
 
 
 def find_related(message: m.Notification, nodes: tuple[int, ...]) -> Related | None:
-    """Why a notification that matches none of these nodes exactly is delivered for them; None if it
-    matches one. Cost: one comparison, unless the channel has relations."""
+    """Why a notification is delivered for these nodes although it matches none of them exactly;
+    None if it matches one. Cost: one comparison, unless the channel has relations."""
     if message.payload[: len(MAGIC)] != MAGIC:
         return None
     found = decode_found(open_body(message.payload)[0].found)

@@ -58,8 +58,8 @@ class Skipped(Message, frozen=True, tag="skipped"):
 class Setup(Down, frozen=True, tag="setup"):
     """The place of a node among the nodes that the neighbour subscribes to, and how many
     notifications matched it up to `serial`. The total may include later notifications, up to
-    `seen`. If the neighbour said that it knows the place, parents and children are left out
-    (`placed`)."""
+    `seen`. If the neighbour already knows the place (`placed`), parents and children are left
+    out."""
 
     node: Number
     parents: Label
@@ -84,8 +84,8 @@ class Refuse(Down, frozen=True, tag="refuse"):
 
 class Beat(Down, frozen=True, tag="beat"):
     """The state up to a serial: the totals that changed recently, and a digest of the neighbour's
-    subscriptions, which show the neighbour every lost message. Some beats have a digest of
-    edges."""
+    subscriptions. They show the neighbour whether it missed a message. Some beats also have a
+    digest of edges."""
 
     serial: Number
     totals: dict[Number, Number]
@@ -107,7 +107,7 @@ class Graph(Down, frozen=True, tag="graph"):
 
 
 class Which(Down, frozen=True, tag="which"):
-    """Which nodes do you want? Asked when digests differ; the answer is Wanted."""
+    """Which nodes do you want? This is asked when digests differ; the answer is Wanted."""
 
 
 class Lineage(Down, frozen=True, tag="lineage"):
@@ -125,9 +125,9 @@ class Who(Down, frozen=True, tag="who"):
 
 class Answer(Down, frozen=True, tag="answer"):
     """The node of an interest with its counts at `serial`, or why the interest was refused. If an
-    interest can never match, or always matches, it is accepted with a note that says so. To a
-    subscriber that had another node before a revision, `steps` leads from that node to this one; it
-    is empty if the rendezvous point does not know the way."""
+    interest can never match, or always matches, it is accepted with a note that says so. If the
+    subscriber had another node before, `steps` has the revisions that lead from that node to this
+    one; it is empty if the rendezvous point does not know them."""
 
     request: Number
     node: Number = 0
@@ -142,7 +142,7 @@ class Answer(Down, frozen=True, tag="answer"):
 
 class Resumption(Down, frozen=True, tag="resumption"):
     """How far a named subscription was confirmed: the answer to Resume. `steps` are the revisions
-    since then. A note says why the subscription starts over at `serial`. Each resumption has a
+    since then. If the subscription starts over at `serial`, `note` says why. Each resumption has a
     higher `term` than those before it. `upto` and `gaps` are as in Confirm."""
 
     request: Number
@@ -169,7 +169,7 @@ class Confirmed(Down, frozen=True, tag="confirmed"):
 class Offered(Down, frozen=True, tag="offered"):
     """The answer to Apply: an address ("host:port"), and a ticket that admits the agent there for
     some seconds. Without an address, the agent stays at its router, or returns to it. `above` has
-    nodes above those of the agent that others want."""
+    nodes that cover nodes of the agent and that others want."""
 
     request: Number
     address: PartyName = ""
@@ -203,9 +203,9 @@ class Settled(Down, frozen=True, tag="settled"):
 
 class Published(Down, frozen=True, tag="published"):
     """One of three answers to a publisher. First, the stamps from `since` to `stamp` are on the
-    disk, with serials up to `serial`. Second, `stamp` was refused, which says nothing about other
-    stamps; if its tag is too old, the publication must be tagged again at a newer `version`. Third,
-    the rendezvous point lacks the stamp `expected` and all after it, although the publisher
+    disk, with serials up to `serial`. Second, `stamp` was refused; other stamps are not affected.
+    If its tag is too old, the publication must be tagged again at a newer `version`. Third, the
+    rendezvous point lacks the stamp `expected` and all stamps after it, although the publisher
     considers them settled."""
 
     publisher: str

@@ -11,26 +11,27 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 MOST_NODES = 2_000_000  # in one message
 MOST_PREPROCESSED = 10_000  # notifications in one message
 MOST_PREPROCESSORS = 100
-MOST_SUGGESTED = 10_000  # nodes on either side of a suggested filter
+MOST_SUGGESTED = 10_000  # nodes above a suggested filter, and nodes below it
 MOST_TOGETHER = 100  # suggested filters in one message
-WITHIN = 1 << 62  # the number of the first of them, for the others
+WITHIN = 1 << 62  # numbers from this one on refer to filters in the same message
 KEY = 16  # bytes of the identity of a filter
-MOST_LOCATED = 1_000  # nodes in one request for their places
+MOST_LOCATED = 1_000  # nodes in one request for places
 MOST_WANTED = 200_000  # nodes in a Wanted message; larger sets are sent in slices
 MOST_RANGES = 1024
 MOST_DIRECT = 100  # nodes of an agent that is linked to the rendezvous point itself
 MOST_LIVES = 256  # lives of a rendezvous point that are remembered
-MOST_STEPS = 64  # revisions that a subscriber can catch up with
-MOST_GAPS = 8192  # notifications before the last confirmed one that are not confirmed
+MOST_STEPS = 64  # the most revisions that a subscriber can catch up with
+MOST_GAPS = 8192  # unconfirmed notifications before the last confirmed one
 Label = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_NODES)]
 Gaps = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_GAPS)]
 LONGEST_NAME = 255  # characters
 LONGEST_SUBJECT = 1024
 LONGEST_REASON = 300  # characters
 UNKNOWN = "found a node that is not known here"
-"""Why a suggested filter is refused, if a crash took back a node around it."""
+"""Why a suggested filter is refused, if a node above or below it was lost in a crash."""
 NODE = "node"
-"""The dialect of an interest that is the number of a node, which somebody else obtained."""
+"""The dialect of an interest that is the number of a node. Somebody else has obtained this
+number."""
 MOST_TAG = 8 * (2 + 65_535)  # bytes; a tag has at most as many nodes as a notification has marks
 PartyName = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
 """The name of a node, an owner or a publisher. Its length is limited, because nodes store it."""
@@ -44,7 +45,7 @@ Within = Annotated[
     tuple[Annotated[str, msgspec.Meta(max_length=LONGEST_WITHIN)], ...], msgspec.Meta(max_length=8)
 ]
 """Filters, each of which must cover what a subscriber asks for. The nodes on the way to the root
-set these filters, from the rights of the neighbour that asks."""
+take these filters from the rights of the neighbour that asks."""
 
 
 class Mark(NamedTuple):
@@ -98,12 +99,13 @@ class Edges(NamedTuple):
 
 class Step(msgspec.Struct, frozen=True, array_like=True):
     """A revision of the channel that gave an interest another meaning, and so another `node`. Up to
-    `serial`, the old meaning holds: the old node had matched `closing` notifications, and `ends`
-    has the counts of the old node and of the nodes below it. After `serial`, the new meaning holds:
-    the new node had matched `total` notifications, and `begins` has the counts of the nodes at or
-    below it. All counts are those at `serial`; nodes without notifications are left out. `ended`
-    has the serials of the last notifications of nodes in `ends` that no longer existed: a
-    subscriber that began later needs none of these."""
+    `serial`, the old meaning applies: by then, the old node had matched `closing` notifications,
+    and `ends` has the counts of the old node and of the nodes below it. After `serial`, the new
+    meaning applies: by then, the new node had matched `total` notifications, and `begins` has the
+    counts of the new node and of the nodes below it. All counts are those at `serial`; nodes
+    without notifications are left out. For each node in `ends` that had already ended, `ended` has
+    the serial of its last notification: a subscriber that began later needs none of its
+    notifications."""
 
     serial: Number
     node: Number
@@ -126,7 +128,8 @@ class Message(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Up(Message, frozen=True):
-    """A message that carries the rendezvous point's current epoch, as far as the sender knows."""
+    """A message that goes up and carries the rendezvous point's current epoch, as far as the sender
+    knows it."""
 
     epoch: Number
 

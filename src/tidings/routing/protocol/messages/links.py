@@ -42,26 +42,29 @@ class Welcome(Message, frozen=True, tag="welcome"):
 
 
 class Present(Message, frozen=True, tag="present"):
-    """A signed grant, for the node at the other end of the link; see grants.py. It holds until it
-    expires, also for later links. A preprocessor is presented the next ticket in the same way."""
+    """A signed grant, which the sender presents to the node at the other end of the link; see
+    grants.py. The grant is valid until it expires, also for later links. An agent presents a new
+    ticket to a preprocessor in the same way."""
 
     request: Number
     grant: Annotated[bytes, msgspec.Meta(max_length=LARGEST_GRANT)]
 
 
 class Presented(Message, frozen=True, tag="presented"):
-    """A grant was accepted, or why it was refused."""
+    """The answer to Present: the grant was accepted, or it was refused for this reason."""
 
     request: Number
     refusal: str = ""
 
 
 REPLACED = "it was replaced by another link of the same name"
-"""The reason that a link gets if another link takes its name; its agent does not come back then."""
+"""The reason for closing a link when another link takes its name. The agent of the closed link does
+not connect again."""
 
 
 class Identify(Message, frozen=True, tag="identify"):
-    """Please sign a ticket (see tickets.py) for the sender, in the channel of this message."""
+    """A request for a signed ticket (see tickets.py) for the sender, in the channel of this
+    message."""
 
     request: Number
 
@@ -82,7 +85,7 @@ class Goodbye(Message, frozen=True, tag="goodbye"):
 
 class Open(Message, frozen=True, tag="open"):
     """From now on, a number stands for a channel on this link. The lower end chooses a number that
-    it has not used before. It need not wait for an answer: only a refusal is answered, with
+    it has not used before. It does not wait for an answer, because only a refusal is answered, with
     Closed."""
 
     number: ChannelNumber
@@ -96,7 +99,7 @@ class Close(Message, frozen=True, tag="close"):
 
 
 class Closed(Message, frozen=True, tag="closed"):
-    """The upper end does not serve the channel with a number, for a reason."""
+    """The upper end does not serve the channel with this number; `reason` says why."""
 
     number: ChannelNumber
     reason: str
@@ -113,11 +116,11 @@ class Pulse(Message, frozen=True, tag="pulse"):
 
 
 class Credit(Message, frozen=True, tag="credit"):
-    """For some channels of a link, how many bytes of frames the other end may have sent there
-    altogether, since the link began."""
+    """For some channels of a link, how many bytes of frames the other end may send in total,
+    counted since the link began."""
 
     upto: Annotated[dict[ChannelNumber, Number], msgspec.Meta(max_length=MOST_CHANNELS)]
 
 
 class Repeat(Message, frozen=True, tag="repeat"):
-    """A request for all messages that pulses stand for, sent when digests differ."""
+    """A request for all messages that pulses repeat. It is sent when digests differ."""

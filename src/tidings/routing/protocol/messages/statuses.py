@@ -1,5 +1,5 @@
 """The status of nodes, and advice about routers for agents. Every field is bounded, because nodes
-pass on the reports of others."""
+pass on the reports of other nodes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class PreprocessorStatus(msgspec.Struct, frozen=True, array_like=True):
     address: Short
     tagged: Number = 0  # notifications since its start
     version: Number = 0  # of its nodes
-    behind: Number = 0  # changes to the nodes that it did not have when it registered
+    behind: Number = 0  # changes to nodes that it still lacked when it registered
     uptime: Millis = 0
     heard: Millis = 0  # milliseconds since it registered
 
@@ -55,13 +55,13 @@ class ChannelStatus(msgspec.Struct, frozen=True, array_like=True):
 
     name: Short
     nodes: Number = 0
-    subscriptions: Number = 0  # of agents that are linked to the reporting node itself
+    subscriptions: Number = 0  # subscriptions of agents that are linked to this node
     told: Number = 0  # notifications that were forwarded since the channel was opened
     asleep: bool = False
 
 
 class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
-    """The status of a process of the network, which is not a node of the content graph."""
+    """The status of a node of the network: a process, not a node of the content graph."""
 
     depth: Annotated[int, msgspec.Meta(ge=0, lt=MOST_DEPTH)]  # levels below the reporting node
     name: Short
@@ -82,12 +82,12 @@ class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
     channels: Number = 1
     asleep: Number = 0  # channels without traffic
     defined: Short = ""  # identifies the kind of interest in the file of a rendezvous point
-    renewed: Number = 0  # the version since which filters are read as they are now
+    renewed: Number = 0  # the version of the last change to how filters are read
     followers: Number = 0  # processes that tag for the channel
     acknowledged: Number = 0  # processes that have this version or a later one
     switched_off: Short = ""  # the names of predicates that are switched off
     reached: Short = ""  # the address by which agents reach the node; empty if they should not
-    most: Number = 0  # the most neighbours that it takes
+    most: Number = 0  # the most neighbours that it accepts
     rate: Number = 0  # notifications per second to neighbours, since the last report
     waiting: Number = 0  # bytes in the queues of all links
     preprocessors: Annotated[
@@ -95,7 +95,7 @@ class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
     ] = ()
     carried: Annotated[tuple[ChannelStatus, ...], msgspec.Meta(max_length=MOST_CARRIED)] = ()
     early: Number = 0  # bytes of bodies that were sent early
-    early_used: Number = 0  # bytes of those to which a notification referred
+    early_used: Number = 0  # bytes of those that a notification then referred to
 
 
 class RouterLoad(msgspec.Struct, frozen=True, array_like=True):
@@ -103,14 +103,14 @@ class RouterLoad(msgspec.Struct, frozen=True, array_like=True):
 
     name: Short
     neighbours: Number = 0
-    most: Number = 0  # the most neighbours that it takes
+    most: Number = 0  # the most neighbours that it accepts
     waiting: Number = 0  # bytes in its queues
     rate: Number = 0  # notifications per second to its neighbours
     address: Short = ""  # as `tidings://host:port`
 
 
 class Advise(Message, frozen=True, tag="advise"):
-    """Which routers may an agent use? The rendezvous point answers."""
+    """Which routers may an agent use? The rendezvous point answers this question."""
 
     request: Number
 
@@ -148,12 +148,12 @@ class Inspect(Message, frozen=True, tag="inspect"):
 
 
 class Inspected(Message, frozen=True, tag="inspected"):
-    """What a node has learnt, most used first; or the reason for its refusal to say."""
+    """What a node has learnt, most used first; or the reason why it refuses to tell."""
 
     request: Number
     name: Short = ""  # of the node
     channel: Short = ""
-    total: Number = 0  # all combinations of terms; `nodes` may have only some
+    total: Number = 0  # all combinations of terms; `nodes` may have fewer
     pending: Number = 0  # combinations that wait to be learnt
     left_out: Number = 0  # frames from which the node did not learn, because there were too many
     early: Number = 0  # bytes, as in NodeStatus

@@ -1,4 +1,5 @@
-"""Questions and answers of clients that tag, of preprocessors, and of agents that look for one.
+"""Questions and answers of clients that tag, of preprocessors, and of agents that look for a
+preprocessor.
 
 A client that tags notifications itself (a pipeline on Spark) is linked directly to the root. Such a
 client follows the changes to nodes, and hands its notifications over in parts:
@@ -8,8 +9,8 @@ client follows the changes to nodes, and hands its notifications over in parts:
     HandOver ──> Taken          many tagged notifications as columns; each part is stored once
     Fault                       a predicate fails there, so it must be switched off for everybody
 
-A preprocessor follows the changes too, and registers its address with the root. Agents look up
-preprocessors, link themselves to one, and ask it for tags and nodes:
+A preprocessor also follows the changes, and registers its address with the root. Agents look up
+preprocessors, connect to one, and ask it for tags and nodes:
 
     Register                    a preprocessor says now and then where it listens
     Seek ──> Found              the addresses of preprocessors
@@ -51,8 +52,8 @@ from tidings.routing.protocol.messages.fields import (
 
 
 class Describe(Message, frozen=True, tag="describe"):
-    """What is the definition of the channel? Routers pass the question on if `relayed` is set; a
-    client that hands parts over must be linked to the root itself."""
+    """What is the definition of the channel? Routers pass the question on only if `relayed` is set;
+    a client that hands parts over does not set it, and must be linked to the root itself."""
 
     request: Number
     relayed: bool = False
@@ -60,9 +61,9 @@ class Describe(Message, frozen=True, tag="describe"):
 
 class Follow(Message, frozen=True, tag="follow"):
     """Which nodes began or ended since a version? The answer is a page of changes. To get the next
-    page, the same question names the version of the first page (`upto`), and the version of the
-    last change so far (`after`). A follower that asks repeatedly gives itself a name: with
-    each question it acknowledges the version `since`."""
+    page, the follower repeats the question with the version of the first page (`upto`), and the
+    version of the last change so far (`after`). A follower that asks repeatedly gives itself a
+    name; with each question, it acknowledges the version `since`."""
 
     request: Number
     since: Number = 0
@@ -91,14 +92,14 @@ class HandOver(Message, frozen=True, tag="hand over"):
 
     @property
     def size(self) -> int:
-        """Bytes of all columns."""
+        """The total size of all columns, in bytes."""
         starts = len(self.node_starts) + len(self.payload_starts)
         return starts + len(self.nodes) + len(self.payloads)
 
 
 class Fault(Message, frozen=True, tag="fault"):
-    """A predicate fails in the processes of a client that tags. The root switches it off, if it
-    still uses this version of it; the next Described says so."""
+    """A predicate fails in the processes of a client that tags. The root switches the predicate
+    off, if it still uses this version of it; the next Described says so."""
 
     predicate: PartyName
     version: PartyName
@@ -106,9 +107,9 @@ class Fault(Message, frozen=True, tag="fault"):
 
 
 class Register(Message, frozen=True, tag="register"):
-    """A preprocessor of this channel listens on an address, as `tidings://host:port/channel`. The
-    rest is its status: its nodes are those at a version of a life, and it has tagged so many
-    notifications since its start, `uptime` milliseconds ago."""
+    """A preprocessor of this channel listens on an address, such as `tidings://host:port/channel`.
+    The other fields are its status: the life and the version of its nodes, how many notifications
+    it has tagged since its start, and the milliseconds since its start (`uptime`)."""
 
     address: PartyName
     name: PartyName = ""
@@ -133,7 +134,7 @@ class Preprocess(Message, frozen=True, tag="preprocess"):
 
 class Propose(Message, frozen=True, tag="propose"):
     """Which node belongs to an interest? With `signs`, the sender also asks for a grant for the
-    node. With `makes`, the receiver makes a node if there is none."""
+    node. With `makes`, the receiver has a node created if there is none."""
 
     request: Number
     interest: bytes
@@ -144,8 +145,7 @@ class Propose(Message, frozen=True, tag="propose"):
 
 class Suggestion(NamedTuple):
     """A filter in SQL with its identity, the lowest nodes that cover it, and the highest nodes that
-    it covers. A number of at least WITHIN stands for another filter in the same message, by its
-    place."""
+    it covers. The number WITHIN + i stands for filter i of the same message."""
 
     interest: bytes
     key: Annotated[bytes, msgspec.Meta(max_length=KEY)]
@@ -154,8 +154,9 @@ class Suggestion(NamedTuple):
 
 
 class Suggest(Message, frozen=True, tag="suggest"):
-    """A preprocessor has found the places of filters among the nodes of a version. `known` are
-    newer nodes that were compared too, because it suggested them itself."""
+    """The places that a preprocessor has found for some filters, among the nodes of a version.
+    `known` has newer nodes that were also compared, because the preprocessor suggested them
+    itself."""
 
     request: Number
     life: Number
@@ -180,11 +181,12 @@ class Described(Down, frozen=True, tag="described"):
     attributes: dict[str, str] | None = None
     extra: str = ""
     refusal: str = ""
-    preprocessor: str = ""  # the kind of interest, as JSON; empty for content
+    preprocessor: str = ""  # the kind of interest, as JSON; empty if filters are the only kind
 
 
 class NodeChange(NamedTuple):
-    """A node that began at a version, with its filter; or a node that ended, without a filter."""
+    """A node that began at a version, with its filter, or a node that ended at a version, without a
+    filter."""
 
     version: Number
     node: Number
@@ -205,8 +207,9 @@ class Changed(Down, frozen=True, tag="changed"):
 
 
 class Taken(Down, frozen=True, tag="taken"):
-    """A part is on the disk, or was refused. A refused part may be sent again `later`, or after its
-    notifications were tagged again at a newer `version`; otherwise it is refused for good."""
+    """A part is on the disk, or was refused. If `later` is set, a refused part may be sent again
+    later; if `version` is set, it may be sent again after its notifications were tagged at that
+    version or a newer one. Otherwise it is refused for good."""
 
     source: str
     batch: Number
@@ -224,7 +227,8 @@ class Found(Down, frozen=True, tag="found"):
 
 
 class Suggested(Down, frozen=True, tag="suggested"):
-    """The nodes of suggested filters, 0 for those that were not placed; and why."""
+    """The nodes of the suggested filters. The node is 0 if a filter was not placed; `refusal` says
+    why."""
 
     request: Number
     nodes: Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_TOGETHER)] = ()
@@ -241,8 +245,8 @@ class Preprocessed(Message, frozen=True, tag="preprocessed"):
 
 
 class Proposed(Message, frozen=True, tag="proposed"):
-    """The node of an interest at a version, 0 if it has none; or why the interest is refused. The
-    grant (see grants.py) is empty if none was asked for."""
+    """The node of an interest at a version, or 0 if it has none; or why the interest is refused.
+    The grant (see grants.py) is empty if none was asked for."""
 
     request: Number
     node: Number = 0
@@ -253,8 +257,8 @@ class Proposed(Message, frozen=True, tag="proposed"):
 
 
 class NodePlace(NamedTuple):
-    """All nodes that cover a node, and all nodes that it covers. Of two nodes that cover each
-    other, the one with the higher number counts as the one above."""
+    """All nodes that cover a node, and all nodes that it covers. If two nodes cover each other, the
+    one with the higher number is listed as the one above."""
 
     node: Number
     above: Label

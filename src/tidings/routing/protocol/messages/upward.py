@@ -58,14 +58,15 @@ class Unsubscribe(Up, frozen=True, tag="unsubscribe"):
 
 
 class Resubscribe(Up, frozen=True, tag="resubscribe"):
-    """A digest of the nodes that the sender wants, and the serial up to which it needs nothing."""
+    """A digest of the nodes that the sender wants, and the serial up to which it needs no more
+    notifications."""
 
     wanted: Digest
     done: Number = 0
 
 
 class Wanted(Up, frozen=True, tag="wanted"):
-    """All nodes of a slice that the sender wants: sent when digests differ."""
+    """All nodes of a slice that the sender wants. This is sent when digests differ."""
 
     nodes: Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_WANTED)]
     slice: Slice = Slice()
@@ -76,10 +77,10 @@ class Redraw(Up, frozen=True, tag="redraw"):
 
 
 class Ask(Message, frozen=True, tag="ask"):
-    """Which node belongs to an interest? An interest is a text in a dialect, which routers do not
-    read. The node to which the asker is linked sets the owner; the name of each router on the way
-    is put in front. `was` is the node that the asker had, if that node no longer exists. `node` is
-    the node that a preprocessor has named for the interest."""
+    """Which node belongs to an interest? An interest is a text in a dialect; routers do not read
+    it. The node to which the asker is linked sets the owner, and each further node on the way
+    prepends the name of the router below it. `was` is the node that the asker had, if that node no
+    longer exists. `node` is the node that a preprocessor has named for the interest."""
 
     request: Number
     interest: bytes
@@ -96,7 +97,8 @@ class Ask(Message, frozen=True, tag="ask"):
 
 
 class Count(Up, frozen=True, tag="count"):
-    """What are the counts of a node and of all nodes below it that changed since a serial?"""
+    """What are the counts of a node and of all nodes below it? The answer has only the counts that
+    changed since a serial."""
 
     request: Number
     node: Number
@@ -122,11 +124,12 @@ class Resume(Up, frozen=True, tag="resume"):
 
 
 class Confirm(Up, frozen=True, tag="confirm"):
-    """A named subscription has everything up to a serial: `total` notifications, and the numbers in
-    `counts` at their nodes. It also has everything after that, up to the serial `upto`, except the
-    serials in `gaps`: pieces of payloads that were not complete by then. `term` is that of its
-    resumption: the highest term claims the name, and lower ones are told so. With `drop`, the
-    subscriber gives up the name; with term 0, it gives it up for whoever has it."""
+    """A named subscription has confirmed all notifications up to a serial: `total` of them, with
+    the numbers in `counts` at their nodes. It has also confirmed all later ones up to the serial
+    `upto`, except the serials in `gaps`, which are pieces of payloads that were not complete by
+    then. `term` is the term of its resumption: the subscriber with the highest term has the name,
+    and those with lower terms are told so. With `drop`, the subscriber gives up the name; with term
+    0, the name is given up no matter who has it."""
 
     request: Number
     name: PartyName
@@ -141,7 +144,7 @@ class Confirm(Up, frozen=True, tag="confirm"):
 
 
 class Whose(Up, frozen=True, tag="whose"):
-    """An owner wants these nodes: the answer to Who."""
+    """The answer to Who: an owner wants these nodes."""
 
     owner: PartyName
     nodes: Label
@@ -149,11 +152,11 @@ class Whose(Up, frozen=True, tag="whose"):
 
 class Apply(Up, frozen=True, tag="apply"):
     """May an agent be linked to the rendezvous point itself, because few others want the
-    notifications of these nodes? The nodes `above` them, as in the last answer, are for routers
-    that do not know the agent's own nodes. Each node on the way adds the number of its other
-    neighbours that get these notifications to `others`, names the owner as for Ask, and adds the
-    filters that limit its right to subscribe. The first node also names the owner of named
-    subscriptions (`party`), as for Resume."""
+    notifications of these nodes? `above` has the nodes that cover them, from the last answer, for
+    routers that do not know the agent's own nodes. Each node on the way counts its other neighbours
+    that get these notifications, and adds the number to `others`; it names the owner as for Ask,
+    and adds the filters that limit the sender's right to subscribe. The first node also names the
+    owner of named subscriptions (`party`), as for Resume."""
 
     request: Number
     agent: PartyName  # the name of the second link, chosen by the agent
@@ -168,7 +171,7 @@ class Apply(Up, frozen=True, tag="apply"):
 class Publish(Message, frozen=True, tag="publish"):
     """A notification from a publisher. Each publisher numbers its notifications with stamps,
     starting at 1. All stamps before `first` are settled. Subscribers get a body, which contains the
-    payload: see bodies.py. A client with the right to preprocess may tag the notification (see
+    payload; see bodies.py. A client with the right to preprocess may tag the notification (see
     tags.py), and may then leave the content out."""
 
     publisher: PartyName
@@ -176,7 +179,7 @@ class Publish(Message, frozen=True, tag="publish"):
     first: Number
     content: bytes  # for the preprocessor
     payload: bytes  # for subscribers only
-    shares: bool = False  # subscribers get the content, too
+    shares: bool = False  # whether subscribers also get the content
     subject: Annotated[str, msgspec.Meta(max_length=LONGEST_SUBJECT)] = ""
     time: Number = 0  # microseconds since 1970
     piece: tuple[Number, Number, Number] | None = None  # see bodies.Piece

@@ -5,7 +5,7 @@
 
 Node numbers increase with versions, so a tag can lack only nodes with numbers above its version. If
 there are many such nodes, or if the version is not known, the rendezvous point tags the publication
-itself. Without attributes it can't do so: newer nodes are then left out, and a tag that is too old
+itself. Without attributes, it can't do so: newer nodes are then left out, and a tag that is too old
 is refused.
 """
 
@@ -29,7 +29,7 @@ from tidings.routing.root.publishing import Outdated
 from tidings.routing.root.relating import Relating
 
 FEW = 16  # newer nodes that are matched one by one; for more nodes, the index is faster
-FEW_OF_MANY = 3  # the same for many publications, which the index matches together
+FEW_OF_MANY = 3  # the same limit for many publications, which the index matches together
 
 Numbers = npt.NDArray[np.int64]
 
@@ -133,7 +133,8 @@ class Correcting:
                 f"found a tag of life {life} of the channel, expected life {history.life}",
                 history.version,
             )
-        # since `renewed`, filters are read differently: a revised ontology, for instance
+        # before the version `renewed`, filters were read differently, for example with another
+        # ontology
         if highest > version or version < history.renewed or not history.knows(version):
             raise Outdated(
                 f"found a tag of version {version}, which is unknown or too old; tag again at "
@@ -142,8 +143,8 @@ class Correcting:
             )
 
     def _newer(self, version: int, most: int) -> Sequence[int]:
-        """The nodes that began after a version; raises Outdated if there are more than `most`. Tags
-        have no related nodes, so these don't count."""
+        """The nodes that began after a version; raises Outdated if there are more than `most`.
+        Related nodes are not counted, because tags never contain them."""
         hidden = () if self._relating is None else self._relating.bases
         newer = self._registry.begun_since(version, most, hidden)
         if newer is None:

@@ -17,7 +17,7 @@ from tidings.routing.root.nodes import Registry
 from tidings.routing.root.relating import Relating
 from tidings.routing.root.write_queue import WriteQueue
 
-MOST_FOLLOWERS = 10_000  # others are not counted
+MOST_FOLLOWERS = 10_000  # further followers are not counted
 
 
 class Definition(msgspec.Struct, frozen=True):
@@ -26,11 +26,11 @@ class Definition(msgspec.Struct, frozen=True):
     name: str = ""
     attributes: dict[str, str] | None = None  # the declared types, as texts
     extra: str = "open"  # what happens to undeclared attributes
-    preprocessor: str = ""  # the kind of interest, as JSON; empty for content
+    preprocessor: str = ""  # the kind of interest, as JSON; empty if filters are the only kind
 
 
 class Heard(NamedTuple):
-    """A follower: when it last asked, and the version that it had."""
+    """A follower: when it last asked, and the life and the version that it had."""
 
     time: float
     life: int
@@ -38,7 +38,8 @@ class Heard(NamedTuple):
 
 
 class Registered(NamedTuple):
-    """A preprocessor: when it registered, what it said, and how many changes it lacked then."""
+    """A preprocessor: when it registered, its message, and how many changes it lacked at that
+    time."""
 
     time: float
     said: m.Register
@@ -67,7 +68,7 @@ class Following:
         self._definition = definition
         self._relating = relating
         self._preprocessors: dict[str, Registered] = {}  # by address
-        self.followers: dict[str, Heard] = {}  # by name; only those heard of recently
+        self.followers: dict[str, Heard] = {}  # by name; silent ones are removed
 
     def register(self, message: m.Register) -> None:
         """Remember the address of a preprocessor until it stops registering. If
@@ -82,7 +83,8 @@ class Following:
             self._preprocessors[message.address] = known
 
     def _count_missing(self, life: int, version: int) -> int:
-        """How many changes to the nodes somebody does not have who is at a version of a life."""
+        """How many changes to nodes came after this version of a life; the number of all nodes if
+        that is not known."""
         registry = self._registry
         known = life == registry.history.life and registry.history.changed_since(version)
         return registry.count_since(version) if known else len(registry)
@@ -107,8 +109,8 @@ class Following:
             self.followers[message.follower] = heard
 
     def count_followers(self) -> tuple[int, int]:
-        """How many followers there are, and how many of them have acknowledged the way in which
-        filters are read now."""
+        """How many followers there are, and how many of them have acknowledged the current way of
+        reading filters."""
         since = self._context.now - self._context.times.expire
         self.followers = {name: one for name, one in self.followers.items() if one.time >= since}
         history = self._registry.history

@@ -1,7 +1,7 @@
 """Kernels that visit every node of a piece: they look up codes, and number marks.
 
-Known nodes are in a hash table with open addressing: `keys` holds node numbers, 0 for a free place;
-`codes` holds the code of each node, -1 for a node that was forgotten.
+Known nodes are in a hash table with open addressing: `keys` has node numbers, and 0 in a free
+place; `codes` has the code of each node, and -1 for a node that was forgotten.
 
 Shapes (Q places, a power of two; n notifications with k nodes in total; c codes): keys, codes int64
 [Q]; starts int64 [n + 1]; nodes int64 [k]; found int64 [k]. Codes count from 0.
@@ -16,7 +16,7 @@ from tidings.matching.jit import find_place, kernel
 
 @kernel
 def put_all(nodes: Any, new: Any, keys: Any, codes: Any) -> None:
-    """Set the codes of nodes: new int64 [k]. Forgotten nodes keep their places."""
+    """Set the codes of nodes; `new` int64 [k] has the codes. Forgotten nodes keep their places."""
     for at in range(len(nodes)):
         place = find_place(nodes[at], keys)
         keys[place] = nodes[at]
@@ -37,8 +37,8 @@ def look_up(nodes: Any, keys: Any, codes: Any, found: Any) -> Any:
 @kernel
 def find_odd(starts: Any, nodes: Any, codes: Any, plain: Any, most: int, odd: Any) -> Any:
     """Find the notifications that must be resolved one by one: those with a node that is not plain,
-    with nodes that are not ascending, or with more than `most` nodes. Sets odd uint8 [n]; returns
-    how many there are.
+    with nodes that are not ascending, or with more than `most` nodes. Sets `odd` uint8 [n]; returns
+    how many notifications are odd.
 
     codes int64 [k]; plain uint8 [c].
     """
@@ -133,8 +133,9 @@ def keep_lowest(
 def list_distinct(codes: Any, local: Any, which: Any, used: Any) -> Any:
     """List the distinct codes, in the order of first occurrence; returns how many there are.
 
-    codes int64 [k]; local int64 [c], -1 everywhere before and after. Sets which int64 [k], the
-    position of each code among the distinct ones, and used int64 [k], the distinct ones.
+    codes int64 [k]; local int64 [c], -1 everywhere before and after the call. Sets `which` int64
+    [k], the position of each code among the distinct codes, and `used` int64 [k], the distinct
+    codes.
     """
     many = 0
     for at in range(len(codes)):
@@ -152,8 +153,8 @@ def list_distinct(codes: Any, local: Any, which: Any, used: Any) -> Any:
 def number_marks(starts: Any, which: Any, last: Any, numbers: Any, rows: Any) -> None:
     """Number the marks: each mark gets the next number of its node.
 
-    which int64 [k]: positions among d distinct nodes; last int64 [d]: the last number of each node,
-    which is updated. Sets numbers int64 [k], and rows int64 [d]: the position of the last
+    `which` int64 [k]: positions among d distinct nodes; `last` int64 [d]: the last number of each
+    node, which is updated. Sets `numbers` int64 [k], and `rows` int64 [d]: the position of the last
     notification of each node.
     """
     for row in range(len(starts) - 1):

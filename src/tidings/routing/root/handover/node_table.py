@@ -1,13 +1,13 @@
-"""A cache of what is known about nodes, in arrays, so that kernels can resolve notifications.
+"""A cache of facts about nodes, in arrays, so that kernels can resolve notifications.
 
     node     16777230   16777231  ...        code     0     1  ...      in the order of first use
     plain    in the graph, not set aside, and no other node is equal to it
     above    the codes of the node itself and of all nodes that cover it
 
 A notification whose nodes are all known and plain is handled by kernels alone. When a node changes,
-it is forgotten with all nodes below it, because their `above` contains its code. Codes of forgotten
-nodes are not used again. Cost: a few microseconds for each unknown node, and for each unknown node
-above it.
+it is forgotten together with all nodes below it, because their `above` contains its code. The codes
+of forgotten nodes are not reused. Cost: a few microseconds for each unknown node, and for each
+unknown node above it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ import numpy.typing as npt
 
 from tidings.routing.root.records import MarkColumns, MatchColumns
 
-MOST = 2_000_000  # the most codes before the table is cleared
+MOST = 2_000_000  # with more codes, the table is cleared
 MOST_FORGOTTEN = 10_000  # the table may have this many more forgotten codes than known nodes
 
 Numbers = npt.NDArray[np.int64]
 
 
 class NodeTable:
-    """See the top of the module. The arrays may be longer than the part in use."""
+    """A cache of facts about nodes, by code. The arrays may be longer than the part in use."""
 
     def __init__(self, look: Callable[[int], tuple[bool, Iterable[int]]]) -> None:
         """`look` says whether a node is plain, and which nodes cover it."""
@@ -54,7 +54,7 @@ class NodeTable:
         self._stamp = 0
 
     def drop(self, nodes: Collection[int]) -> None:
-        """Forget nodes. All nodes below them must be given too."""
+        """Forget nodes. The caller must also give all nodes below them."""
         known = self._known
         dropped = [node for node in nodes if known.pop(node, None) is not None] if known else []
         if self._used > 2 * len(self._known) + MOST_FORGOTTEN:
@@ -87,7 +87,7 @@ class NodeTable:
         )
 
     def list_matched(self, starts: Numbers, codes: Numbers) -> MatchColumns:
-        """The nodes that notifications match, given the codes of the lowest ones."""
+        """The nodes that notifications match, given the codes of their lowest nodes."""
         most = self._kernels.count_above(codes, self.above_starts)
         seen, times, _ = self._room()
         matched_starts = np.empty(len(starts), np.int64)
@@ -103,8 +103,8 @@ class NodeTable:
         return MatchColumns(matched_starts, matched[:done], self.numbers[used], often)
 
     def lowest(self, starts: Numbers, nodes: Numbers) -> tuple[Numbers, Numbers]:
-        """The lowest nodes of each notification, ascending. It is enough if `look` returns the
-        parents of a node: a node between two matching nodes matches too."""
+        """The lowest nodes of each notification, in ascending order. Here, `look` may return only
+        the parents of a node, because a node between two matching nodes also matches."""
         codes = self.codes_of(nodes)
         seen = self._room()[0]
         kept_starts, kept = np.empty(len(starts), np.int64), np.empty(len(nodes), np.int64)
@@ -130,7 +130,8 @@ class NodeTable:
         return MarkColumns(starts, nodes, numbers, distinct, which, last, rows)
 
     def _room(self) -> Numbers:
-        """Working memory for each code: when it was last seen, how often, and a position."""
+        """Working memory for each code: the row that last used it, how often it was used, and a
+        position."""
         if self._scratch.shape[1] < self._used:
             self._scratch = np.zeros((3, len(self.numbers)), np.int64)
             self._scratch[2] = -1
@@ -187,7 +188,8 @@ def _put(array: Any, at: int, new: Any) -> Any:
 
 
 def number_alone(starts: Numbers, nodes: Numbers) -> tuple[MarkColumns, MatchColumns]:
-    """The marks of notifications, as if they were the first, and no node covered another."""
+    """The marks and matches of notifications, as if they were the first ones and no node covered
+    another."""
     table = NodeTable(lambda _: (True, ()))
     codes = table.codes_of(nodes)
     table.odd(starts, nodes, codes, len(nodes))

@@ -1,4 +1,4 @@
-"""The columns of a part that was handed over, which are checked once, and stored in pieces.
+"""The columns of a part that was handed over. They are checked once, and stored in pieces.
 
 A part can have tens of thousands of notifications, and other clients must not wait for all of them.
 So a part is split into pieces that take a millisecond or two each. A piece refers to the columns of
@@ -13,9 +13,9 @@ import numpy.typing as npt
 from tidings.model import TidingsError
 from tidings.routing.protocol import frames, messages as m
 
-ROWS = 2048  # the most notifications of a piece
-NODES = 1 << 14  # the most nodes of a piece, unless a single notification has more
-BYTES = 1 << 20  # the most bytes of payload in a piece, unless a single notification has more
+ROWS = 2048  # notifications in a piece, at most
+NODES = 1 << 14  # nodes in a piece, unless a single notification has more
+BYTES = 1 << 20  # bytes of payload in a piece, unless a single notification has more
 
 Numbers = npt.NDArray[np.int64]
 
@@ -98,7 +98,8 @@ class Piece(m.Message, frozen=True):
 def _numbers(data: bytes, name: str) -> Numbers:
     if len(data) % 8:
         raise TidingsError(f"{name}: found {len(data):,} bytes, expected integers of 8 bytes each")
-    return np.frombuffer(data, "<i8").copy()  # read-only arrays would compile kernels again
+    # a copy, because kernels would be compiled again for read-only arrays
+    return np.frombuffer(data, "<i8").copy()
 
 
 def _starts(data: bytes, name: str, end: int) -> Numbers:

@@ -1,9 +1,10 @@
 """Replaces the nodes of tags that were made elsewhere with the lowest current nodes.
 
-    removed      replaced by nodes with an equal filter; if there are none, by the lowest that
-    covered it set aside    replaced by the nodes that cover it equal        to another node: both
-    get a mark, because a tag may name only one of them newer        than the tag: never added. So a
-    pipeline matches an interest from the first batch
+    removed      replaced by nodes with an equal filter; if there are none, by the lowest nodes that
+                 covered it
+    set aside    replaced by the nodes that cover it
+    equal        to another node: both get a mark, because a tag may name only one of them
+    newer        than the tag: never added. So a pipeline matches an interest from the first batch
                  on that begins after the interest was acknowledged
 
 Nearly all notifications need no replacement (see node_table.py). All other notifications are
@@ -30,20 +31,20 @@ from tidings.routing.root.nodes import SetAside
 from tidings.routing.root.publishing import Outdated, Tagger
 from tidings.routing.root.records import MatchColumns
 
-MOST_KNOWN = 10_000  # the most tags whose results are cached
+MOST_KNOWN = 10_000  # tags whose results are cached, at most
 
 Numbers = npt.NDArray[np.int64]
 
 
 class Tags(NamedTuple):
-    """The lowest nodes of some notifications with their codes in the table, and all nodes that
-    match them. The nodes of notification i are nodes[starts[i] : starts[i + 1]]."""
+    """The lowest nodes of some notifications, with their codes in the table, and all nodes that the
+    notifications match. The nodes of notification i are nodes[starts[i] : starts[i + 1]]."""
 
     starts: Numbers
     nodes: Numbers
     codes: Numbers
     matched: MatchColumns
-    fronts: list[bytes]  # the bytes before their bodies, in a channel with relations
+    fronts: list[bytes]  # the bytes before each body, in a channel with relations
 
 
 class Resolving:
@@ -67,16 +68,17 @@ class Resolving:
         self._tagger = tagger
         self._caches = caches
         self.equal: dict[int, set[int]] = {}
-        """Nodes that removed nodes prove to be equal, each with the nodes that it is equal to."""
+        """Nodes that are equal to others, as removed nodes prove; each with the nodes that it is
+        equal to."""
         self.table = caches.add(NodeTable(self._look))
         self._known: HeaderCache[tuple[int, Label], Label] = caches.add(HeaderCache(MOST_KNOWN))
 
     def renew(
         self, starts: Numbers, nodes: Numbers, version: int, contents: Sequence[bytes] = ()
     ) -> Tags:
-        """The lowest current nodes of notifications, and all nodes that match. In a channel with
-        relations, `contents` are their attributes. Raise Outdated if one of the given nodes is
-        unknown."""
+        """The lowest current nodes of notifications, and all nodes that they match. In a channel
+        with relations, `contents` has the attributes of the notifications. Raise Outdated if one of
+        the given nodes is unknown."""
         starts, nodes = self.lowest(starts, nodes, version)
         starts, nodes, fronts = self._tagger.relate_many(contents, starts, nodes, version)
         codes = self.table.codes_of(nodes)

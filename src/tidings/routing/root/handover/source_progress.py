@@ -1,9 +1,9 @@
-"""How far each source has handed over: parts arrive in order, and each is stored once.
+"""Which parts each source has handed over. Parts arrive in order, and each part is stored once.
 
     batch 7: part 0, 1, 2 (last)     batch 8: part 0 ...        a source may begin with any batch
 
-Only the last part of each source is stored, because all parts before it are stored too. No source
-is ever forgotten, because a forgotten source could hand everything over again.
+For each source, only its last part is remembered, because all parts before it are stored. No source
+is ever forgotten, because a forgotten source could hand over all its parts again.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
                 └─ taken before: acknowledge again; not its turn, another life, too old: refuse
 
 Each piece is one write to the journal: its notifications, and the progress of its source. After a
-crash the source sends the part again, and only the notifications that are not stored yet are
+crash, the source sends the part again, and only the notifications that are not stored yet are
 accepted. A part is acknowledged when its last piece is on the disk.
 """
 
@@ -73,8 +73,8 @@ class TakeOver:
             self.take_piece(sender, piece)
 
     def take_piece(self, sender: Name, piece: Piece) -> None:
-        """Accept the next piece of a part. The last piece is answered when the part is on the disk.
-        If a piece is refused, the rest of its part is ignored."""
+        """Accept the next piece of a part. The part is acknowledged once its last piece is on the
+        disk. If a piece is refused, the rest of its part is ignored."""
         message = piece.message
         if piece.of.refused:
             return
@@ -139,8 +139,8 @@ class TakeOver:
         self._sources.advance(message.source, progress)
 
     def _number(self, piece: Piece, progress: Progress) -> Block:
-        """Resolve the nodes of notifications, and number the notifications. No number is used up
-        yet."""
+        """Resolve the nodes of notifications, and number the notifications. The numbers are not
+        used up yet."""
         columns, message = piece.of, piece.message
         starts = columns.node_starts[piece.first : piece.end + 1]
         nodes = columns.nodes[starts[0] : starts[-1]]

@@ -16,8 +16,8 @@ from tidings.routing.root.ownership import describe
 
 
 class Admission(NodePart):
-    """Checks filters against limits. A filter beyond a limit is refused with a message, or ignored
-    if there may be room later; then the subscriber asks again."""
+    """Checks filters against limits. A filter that exceeds a limit is refused with a message. If
+    there may be room later, it is ignored instead, and the subscriber asks again."""
 
     def __init__(
         self, parts: Parts, aside: Mapping[int, Any], nodes: NodeLifecycle, territory: Territory
@@ -28,8 +28,8 @@ class Admission(NodePart):
         self._nodes = nodes
 
     def admit(self, sender: Name, message: m.Ask) -> bool:
-        """Whether a filter may be placed. If not, the refusal is sent here, or the question is
-        ignored."""
+        """Whether a filter may be placed. If not, this method sends the refusal, or ignores the
+        question."""
         context, limits = self._context, self._context.limits
         payers = self._charges.payers(sender, message.owner)
         size = len(message.interest)
@@ -61,8 +61,8 @@ class Admission(NodePart):
         return not refusal
 
     def admit_suggested(self, sender: Name, size: int) -> str:
-        """Why a filter that a preprocessor placed is not taken; empty if it is. Filters whose text
-        alone shows that they have few parts need not be read."""
+        """Why a filter that a preprocessor placed is not accepted; empty if it is accepted. The
+        filter is not parsed: its size must show that it has few parts."""
         context, limits = self._context, self._context.limits
         payers = self._charges.payers(sender)
         self._charges.charge(sender, size)

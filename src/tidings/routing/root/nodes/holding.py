@@ -1,10 +1,11 @@
-"""Finds or creates the nodes of named subscriptions that commands make, and holds them.
+"""Finds or creates the nodes of named subscriptions that commands make, and keeps these nodes in
+the graph.
 
     change ──> node, held ──> version ──> journal
 
 Each change takes the next version, and a new node has the version of its change as its number, as
-in a folder without a rendezvous point. Such a node has no owner among agents, and no limit counts
-it: whoever can write to the folder may make any number.
+in a folder without a rendezvous point. Such a node has no owner among agents, and does not count
+towards any limit: whoever can write to the folder may make any number of them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from tidings.routing.root.nodes.set_aside import SetAside
 
 
 class Held(NamedTuple):
-    """The node of an interest, and its identity if the node is new; 0 if a subscription ended."""
+    """The node of an interest, and the identity of the interest if the node is new. The node is 0
+    if the change ends a subscription."""
 
     node: int
     key: bytes | None
@@ -41,10 +43,11 @@ class Holding(NodePart):
     def place(
         self, interests: Sequence[bytes | None], may_go_on: Callable[[], bool] = lambda: True
     ) -> tuple[int, list[Held]]:
-        """Place interests, one change each; None is a subscription that ends. Return the version of
-        the first change, and the nodes: fewer than there are interests, but at least one, if
-        `may_go_on` returns False after one of them. The caller writes them to the journal at once.
-        Raises TidingsError if an interest is refused; then nothing has changed."""
+        """Place interests, with one change for each; None stands for a subscription that ends.
+        Return the version of the first change, and the nodes. If `may_go_on` returns False after an
+        interest, the rest is left out, so there may be fewer nodes than interests, but there is at
+        least one. The caller must write them to the journal at once. Raises TidingsError if an
+        interest is refused; then nothing has changed."""
         first, made, found = 0, list[int](), list[Held]()
         try:
             for interest in interests:
@@ -86,7 +89,7 @@ class Holding(NodePart):
         return node, Held(node, self._interests.identity(node))
 
     def let_go(self, node: int, is_wanted: Callable[[int], bool]) -> None:
-        """The last named subscription that commands made has left a node."""
+        """Note that no named subscription that commands made needs a node any more."""
         self._cursors.let_go(node)
         if node in self._graph and not self._cursors.holds(node) and not is_wanted(node):
             self._nodes.stop_wanting(node)

@@ -23,7 +23,7 @@ from tidings.routing.root.nodes.parts import NodePart, Parts
 from tidings.routing.root.records import Record
 from tidings.routing.root.revising import lay_above
 
-MOST_LOOKED_AT = 2_000  # nodes of earlier lives in one call
+MOST_LOOKED_AT = 2_000  # nodes of earlier lives that one call checks
 
 
 class Retired(msgspec.Struct, frozen=True):
@@ -67,14 +67,14 @@ class NodeLifecycle(NodePart):
         return node in self._counts.counts or node in self._graph or node in self.retired
 
     def existing(self, ranges: Iterable[m.Range]) -> list[m.Range]:
-        """Cut ranges to the numbers that are on the disk: later numbers are not lost, and will be
-        sent. Also limit how many numbers are looked up at once."""
+        """Cut ranges to the numbers that are on the disk, because later ones are not lost and will
+        be sent. Also limit how many numbers are looked up at once."""
         found: list[m.Range] = []
         left = self._context.limits.burst
         for node, first, last in ranges:
             first = max(first, 1)
             if self.is_known(node):
-                last = min(last, self._count_of(node))  # other nodes may be in the journal
+                last = min(last, self._count_of(node))  # unknown nodes may be in the journal
             last = min(last, first + left - 1)
             if first <= last:
                 found.append(m.Range(node, first, last))
@@ -94,7 +94,7 @@ class NodeLifecycle(NodePart):
             account.made += 1
 
     def settle(self, node: int) -> None:
-        """Stop charging for a node, which is wanted or gone and so no longer new."""
+        """Stop charging for a node that is no longer new, because it is wanted or gone."""
         for account, _ in self.makers.pop(node, ()):
             account.made -= 1
 
@@ -102,7 +102,7 @@ class NodeLifecycle(NodePart):
         self.unwanted.pop(node, None)
         self.settle(node)
         if self._relating is not None and node in self._relating.bases:
-            self.settle(self._relating.bases[node])  # nobody may ever subscribe to it alone
+            self.settle(self._relating.bases[node])  # the exact node may have no subscribers
 
     def stop_wanting(self, node: int) -> None:
         """Note that nobody wants a node any more, or that nobody wants a new node yet."""
@@ -110,14 +110,14 @@ class NodeLifecycle(NodePart):
         self.unwanted[node] = self._context.now
 
     def is_left(self, node: int) -> bool:
-        """Whether nobody wants a node that is not new, nor a related node that lies above it."""
+        """Whether a node is not new, nobody wants it, and no related node lies above it."""
         above = () if self._relating is None else self._relating.dependents(node)
         return not (above or node in self._subscriptions.wants or node in self.makers)
 
     def find_unwanted(self, is_held: Callable[[int], bool]) -> None:
-        """After a start, note the nodes of earlier lives. After the time for which an unwanted node
-        stays, these nodes are checked, and retired if nobody wants them and no named subscription
-        needs them."""
+        """After a start, note the nodes of earlier lives. Once the time for which unwanted nodes
+        are kept has passed, these nodes are checked, and retired if nobody wants them and no named
+        subscription needs them."""
         self._earlier, self._earlier_since = self._registry.living(), self._context.now
         self._is_held = is_held
 
@@ -129,7 +129,7 @@ class NodeLifecycle(NodePart):
         old = {node for node, _ in takewhile(lambda one: one[1] < late, self.unwanted.items())}
         for node in [*filter(self._is_needed, old)]:  # asked for, but not subscribed to
             old.remove(node)
-            del self.unwanted[node]  # unwanted again when the name or the related node is dropped
+            del self.unwanted[node]  # noted again when the name or the related node is dropped
         earlier: list[int] = []
         if self._earlier and self._earlier_since < late:
             earlier = self._take_earlier()
@@ -148,8 +148,8 @@ class NodeLifecycle(NodePart):
                 self.retire(node)
 
     def _take_earlier(self) -> list[int]:
-        """Nodes of earlier lives that nobody has wanted since. Each call checks a limited number,
-        because there may be a million nodes, most of which are wanted."""
+        """Some nodes of earlier lives that nobody has wanted since the start. Each call checks a
+        limited number, because there may be a million nodes, most of which are wanted."""
         some = self._earlier[-MOST_LOOKED_AT:]
         del self._earlier[-MOST_LOOKED_AT:]
         wants, unwanted, graph = self._subscriptions.wants, self.unwanted, self._graph
@@ -163,13 +163,14 @@ class NodeLifecycle(NodePart):
         ]
 
     def _is_needed(self, node: int) -> bool:
-        """Does a named subscription need a node, or a related node that lies above it?"""
+        """Does a named subscription need a node, or is there a related node above it?"""
         above = () if self._relating is None else self._relating.dependents(node)
         return bool(above) or self._is_held(node)
 
     def forget_retired(self, done: int) -> None:
-        """Forget retired nodes whose numbers nobody can ask for any more: nobody needs anything up
-        to the serial `done`. A subscriber that was away for longer is told of a loss."""
+        """Forget retired nodes whose numbers nobody can ask for any more, because nobody needs
+        notifications up to the serial `done`. A subscriber that was away for longer is told of a
+        loss."""
         late = self._context.now - 3 * self._context.times.expire
         many = len(self.retired) - self._context.limits.all_new_nodes
         for at, (node, one) in enumerate([*self.retired.items()]):

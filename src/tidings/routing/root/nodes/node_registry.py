@@ -7,8 +7,8 @@ A page lists changes in the order of their versions. No state is kept for follow
 says how far the follower has come. A node that ends while a follower reads the pages of an older
 version may be missing from these pages. This does no harm, because nobody wants the node any more.
 
-Cost: 8 bytes for each node, and 16 for each node that ended; a removal moves the rest of the list,
-which takes 0.1 ms with a million nodes. A page takes about a millisecond.
+Cost: 8 bytes for each node, and 16 bytes for each node that ended. A removal moves the rest of the
+list, which takes 0.1 ms with a million nodes. A page takes about a millisecond.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidings.routing.root.history import Gone, History
 
 PAGE = 2_000  # changes
 PAGE_BYTES = 1 << 20  # bytes of filters in a page
-MOST_HIDDEN = 1_000  # newer nodes that are looked through for those that are not hidden
+MOST_HIDDEN = 1_000  # how many more newer nodes are checked if some may be hidden
 
 
 class Registry:
@@ -39,7 +39,7 @@ class Registry:
         return len(self._living)
 
     def living(self) -> array[int]:
-        """The current nodes, ascending; a copy."""
+        """A copy of the current nodes, in ascending order."""
         return self._living[:]
 
     def add(self, node: int) -> None:
@@ -60,8 +60,8 @@ class Registry:
     def begun_since(
         self, version: int, most: int, hidden: Collection[int] = ()
     ) -> Sequence[int] | None:
-        """The current nodes that began after a version, without hidden ones; None if there are more
-        than `most`, or too many hidden ones to look through."""
+        """The current nodes that began after a version, without hidden ones. Return None if there
+        are more than `most`, or if too many nodes would have to be checked for hidden ones."""
         first = bisect_right(self._living, version)
         if len(self._living) - first > most + (MOST_HIDDEN if hidden else 0):
             return None

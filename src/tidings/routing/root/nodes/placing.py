@@ -21,7 +21,7 @@ from tidings.routing.root.nodes.territory import Territory
 from tidings.routing.root.revising import find_steps
 
 NEW_NODE = 100  # the cost of a new node, in entries of an answer
-MOST_NEWER = 200  # nodes that a suggested filter is compared with
+MOST_NEWER = 200  # newer nodes that a suggested filter is compared with, at most
 MOST_PLACED = 100_000  # suggested nodes that are remembered
 
 
@@ -43,7 +43,7 @@ class Placing(NodePart):
         self._admission = Admission(parts, set_aside.aside, nodes, territory)
         self.last_node = last_node
         """The number of the newest node."""
-        # suggested nodes, whose filters need no note; the oldest first
+        # suggested nodes, the oldest first; answers about their filters need no note
         self._suggested: dict[int, None] = {}
 
     def answer(self, sender: Name, message: m.Ask) -> None:
@@ -90,8 +90,8 @@ class Placing(NodePart):
 
     def _name_filter(self, message: m.Ask) -> m.Ask | None:
         """The same question with a filter in place of the node's number, so that rights and limits
-        are checked with the filter. None if there is no such node, or if the subscriber may not see
-        it: a refusal must not show the filters of others."""
+        are checked against the filter. Return None if there is no such node, or if the subscriber
+        may not see it, because a refusal must not show the filters of others."""
         text = message.interest[:20]
         node = int(text) if text.isdigit() else 0
         if node not in self._graph or (
@@ -104,11 +104,12 @@ class Placing(NodePart):
         return msgspec.structs.replace(message, interest=interest, dialect=dialect)
 
     def _place(self, sender: Name, message: m.Ask) -> tuple[str, Placed | None]:
-        """Place a filter and record its owner; return the reason for a refusal, or the place."""
+        """Place a filter and record its owner; return the reason for a refusal, and the place or
+        None."""
         if self._queue.failed:
             return self._queue.failed, None
         try:
-            if message.node:  # its filter was compared with the text, and needs no note
+            if message.node:  # `knows` has compared the filter with the text
                 placed = Placed(message.node, (), ())
             else:
                 related = split_related(message.stored)
@@ -133,7 +134,7 @@ class Placing(NodePart):
     def _place_exact(self, sender: Name, message: m.Ask, dialect: str) -> str:
         """Place the filter of a related interest as a node of its own, the exact node; return the
         reason for a refusal. The node stays as long as the related node does."""
-        self._interests.look_up(message.stored)  # raises an error if it is refused
+        self._interests.look_up(message.stored)  # raises an error if the interest is refused
         refusal, placed = self._place(sender, msgspec.structs.replace(message, dialect=dialect))
         if placed is not None and placed.node not in self._subscriptions.wants:
             self._nodes.stop_wanting(placed.node)
@@ -142,7 +143,7 @@ class Placing(NodePart):
     # -- filters that a preprocessor has placed ------------------------------------------------
 
     def knows(self, message: m.Ask) -> bool:
-        """Was the node that a question names suggested for exactly this text?"""
+        """Was the node in this question suggested by a preprocessor, for exactly this text?"""
         node = message.node
         return (
             node in self._suggested
@@ -152,12 +153,12 @@ class Placing(NodePart):
         )
 
     def take_suggestion(self, sender: Name, message: m.Suggest) -> None:
-        """Number a filter whose place a preprocessor has found, after a comparison with the nodes
-        that are newer; answer with the node, or with why it was not placed. Whoever subscribes then
-        becomes its owner.
+        """Create nodes for filters whose places a preprocessor has found, after a comparison with
+        newer nodes. Answer with the nodes, or with the reason why a filter was not placed. Whoever
+        later asks for such a node becomes its owner.
 
-        The answer does not wait for the disk: the answer to that subscriber does, and it is the
-        promise. If the node is lost in a crash, suggestions that rely on it are refused."""
+        The answer does not wait for the disk; only the later answer to the subscriber does. If a
+        crash loses the node, suggestions that rely on it are refused."""
         history, version = self._registry.history, message.version
         newer: Sequence[int] | None = None
         if message.life == history.life and history.changed_since(version):
@@ -179,7 +180,7 @@ class Placing(NodePart):
     def _place_suggested(
         self, sender: Name, one: m.Suggestion, newer: Sequence[int], before: Sequence[int]
     ) -> tuple[str, int]:
-        """`before` are the nodes of the filters before this one in the message."""
+        """`before` has the nodes of the filters before this one in the message."""
         size = len(one.interest)
         refusal = self._queue.failed or self._admission.admit_suggested(sender, size)
         if refusal:
@@ -210,7 +211,7 @@ class Placing(NodePart):
 
     def _claim(self, node: int, owner: str, *, is_new: bool) -> None:
         """Make the owner that asked for a node its only owner, or one of several."""
-        if self._set_aside.bring_back(node):  # requested by an owner with room
+        if self._set_aside.bring_back(node):  # requested by an owner whose share has room
             self._set_aside.own(node, (owner,))
         elif is_new:
             self._claims.add(node, owner)
@@ -240,7 +241,8 @@ class Placing(NodePart):
 
 
 def _resolve(nodes: Sequence[int], before: Sequence[int]) -> list[int]:
-    """The numbers of nodes, of which some are places in a message; 0 for those not placed."""
+    """Replace references to filters of the same message by their nodes; 0 stands for a filter that
+    was not placed."""
     return [
         one if one < m.WITHIN else before[one - m.WITHIN] if one - m.WITHIN < len(before) else 0
         for one in nodes

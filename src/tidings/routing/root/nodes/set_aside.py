@@ -29,7 +29,7 @@ from tidings.routing.root.nodes.lifecycle import NodeLifecycle
 from tidings.routing.root.nodes.parts import NodePart, Parts
 from tidings.routing.root.ownership import MOST_OWNERS, ShareVerdict, judge, lighten
 
-MARKS, MATCH = "give marks to", "match"  # what a filter does, in the message to its owner
+MARKS, MATCH = "give marks to", "match"  # verbs in the message to an owner
 MOST_FITTING = 100_000  # headers
 MOST_NAMED = 4 * MOST_OWNERS  # owners of a node that one router may name
 
@@ -61,8 +61,8 @@ class SetAside(NodePart):
         return self._most_marks
 
     def judge(self, lowest: Label) -> bool:
-        """Set aside the nodes of a notification that exceed a share; False if none do. Headers
-        within all shares are cached, since most notifications repeat an earlier header."""
+        """Set aside the nodes of a notification that exceed a share; return False if none do.
+        Headers within all shares are cached, since most notifications repeat an earlier header."""
         claims = self._claims
         if self._fitting_version != claims.version:
             self._fitting_version = claims.version
@@ -90,7 +90,7 @@ class SetAside(NodePart):
         self._apply(lighten(self._claims, over))
 
     def _apply(self, verdict: ShareVerdict) -> bool:
-        """Carry out a verdict; False if it sets nothing aside."""
+        """Carry out a verdict; return False if it sets no nodes aside."""
         self._take_from_owners(verdict)
         self._add_dependents(verdict)
         for node, (owner, why) in verdict.aside.items():
@@ -108,8 +108,8 @@ class SetAside(NodePart):
         return bool(verdict.aside)
 
     def _add_dependents(self, verdict: ShareVerdict) -> None:
-        """When the node of a filter is set aside, its related nodes are set aside too; when it is
-        removed, they are removed first."""
+        """Add the related nodes of the nodes to be set aside, in front of them, so that they are
+        also removed first."""
         if self._relating is not None and verdict.aside:
             above = {
                 one: why
@@ -123,7 +123,7 @@ class SetAside(NodePart):
             self.own(node, owners)
 
     def bring_back(self, node: int) -> bool:
-        """Use a set-aside node again; False if the node was not set aside."""
+        """Use a set-aside node again; return False if the node was not set aside."""
         if node not in self.aside:
             return False
         del self.aside[node]
@@ -146,7 +146,7 @@ class SetAside(NodePart):
 
     def own(self, node: int, owners: Iterable[str]) -> None:
         """Set the owners of a node."""
-        if self._queue.failed:  # another state machine may be using the journal by now
+        if self._queue.failed:  # by now, another state machine may use the journal
             return
         if self._claims.replace(node, owners):
             self._queue.set_owners(node, self._claims.owners(node))

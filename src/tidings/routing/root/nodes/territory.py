@@ -1,4 +1,5 @@
-"""The part of a channel that a subscriber with limited rights may see: what its filters cover."""
+"""The part of a channel that a subscriber with limited rights may see: the nodes that the filters
+in its rights cover."""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ MOST_JUDGED = 100_000  # results that are cached
 
 
 class Territory(NodePart):
-    """Judges interests and nodes by the filters that limit a subscriber. If covering can't be
-    proven, the answer is no. Cost: one test for each pair of a node and a set of filters. Results
-    are cached, because they never change."""
+    """Decides whether the filters that limit a subscriber cover an interest or a node. If this
+    can't be proven, the answer is no. Cost: one test for each pair of a node and a set of filters.
+    Results are cached, because they never change."""
 
     def __init__(self, parts: Parts, history: History) -> None:
         super().__init__(parts)
@@ -21,7 +22,7 @@ class Territory(NodePart):
         self._judged: dict[tuple[int, m.Within], bool] = {}
 
     def refusal(self, message: m.Ask) -> str:
-        """Why an interest is refused; empty if the filters of the subscriber cover it."""
+        """Why an interest is refused; empty if the filters that limit the subscriber cover it."""
         if not message.within:
             return ""
         try:

@@ -1,4 +1,4 @@
-"""Who owns each node: who asked for it, and how many nodes each owner has.
+"""Which owners asked for each node, and how many nodes each owner has.
 
 An *owner* is a name that is bound to a token or a certificate, or a guest token. The router or root
 to which a client is linked determines its owner. A *claim* records that an owner asked for a node.
@@ -52,7 +52,7 @@ class Claims:
         self._sizes = NodeValues()
         self._confirmed: dict[int, float] = {}  # when the owners of a node were last confirmed
         self._doubted: set[int] = set()  # nodes whose claims are unsure although they are recent
-        self._ages: deque[tuple[float, int]] = deque()  # a time, and the newest node at that time
+        self._ages: deque[tuple[float, int]] = deque()  # times, each with the newest node then
         self._old = 0  # nodes up to this one are old: their owners may have left
         self._aside = 0  # filters that are remembered as set aside
         self._now = 0.0
@@ -105,9 +105,9 @@ class Claims:
         return owner not in now and self.replace(node, (*now, owner))
 
     def replace(self, node: int, owners: Iterable[str]) -> bool:
-        """Set the owners of a node; False if nothing changes. If there are too many owners, those
-        with the fewest nodes are remembered, because they are the least likely to lose the node by
-        exceeding their share."""
+        """Set the owners of a node; return False if nothing changes. If there are too many owners,
+        those with the fewest nodes are remembered, because they are the least likely to lose the
+        node by exceeding their share."""
         now, found = self.owners(node), sorted(set(owners))
         if len(found) > MOST_OWNERS:
             found.sort(key=lambda one: self.holding(one).nodes + (one not in now))
@@ -155,8 +155,8 @@ class Claims:
         del self._names[self.holdings.pop(owner).number]
 
     def count(self, nodes: Iterable[int]) -> Counter[str]:
-        """How many of `nodes` each owner has. Nodes without an owner are counted under the name
-        ""."""
+        """How many of `nodes` each owner has. Nodes without an owner are counted under the empty
+        name ""."""
         there = list(nodes)
         numbers = Counter(map(self._sole.get, there))
         is_any_shared = numbers.pop(0, 0)
@@ -174,8 +174,8 @@ class Claims:
     # -- sure and unsure claims ----------------------------------------------------------------
 
     def pass_time(self, now: float, last: int, lasting: float) -> None:
-        """Note the time; claims older than `lasting` seconds become unsure. `last` is the newest
-        node. Cost: every owner is visited if filters were set aside recently."""
+        """Note the current time: claims older than `lasting` seconds become unsure. `last` is the
+        newest node. Cost: every owner is visited if filters were set aside recently."""
         self._now = now
         if not self._ages or last > self._ages[-1][1]:
             self._ages.append((now, last))
@@ -223,8 +223,8 @@ class Claims:
             self._forget_owner(owner)
 
     def refusal_for(self, owner: str, key: bytes) -> str:
-        """Why an owner may not ask for a filter; empty if it may. For each node that it dropped, an
-        owner may ask for one set-aside filter again."""
+        """Why an owner may not ask for a filter; empty if it may. For each node that an owner has
+        dropped, it may ask for one set-aside filter again."""
         held = self.holdings.get(owner)
         if held is None or not held.aside:
             return ""

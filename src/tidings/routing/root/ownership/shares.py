@@ -6,9 +6,9 @@
     c  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇                            │
 
 A node with several owners is charged to each of them. If one of these owners has too many nodes, it
-no longer owns the node, but the node stays for the others. So nobody can harm an owner by asking
-for the same filter. If all owners together have too many nodes, the owners with the most nodes lose
-nodes first.
+loses the node, but the node stays for the others. So nobody can harm an owner by asking for the
+same filter. If all owners together have too many nodes, the owners with the most nodes lose nodes
+first.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def judge(
             )
             sure = [*{*mine} - {*doubts}]
             _shed(claims, verdict, owner, sure, share, is_wanted, why)
-        # ask about all nodes at once; otherwise the first answers would expire before the last
+        # ask about all nodes at once; otherwise the first answers would expire before the last ones
+        # come
         elif doubts:
             verdict.doubts += filter(is_wanted, mine)
     left = len(nodes) - len(verdict.aside)
@@ -83,7 +84,7 @@ def lighten(claims: Claims, over: Mapping[int, str]) -> ShareVerdict:
 
 
 def describe(owner: str) -> str:
-    """How to name an owner in a message to that owner."""
+    """A name for an owner, for use in a message to that owner."""
     if not owner:
         return "unknown owners"
     return "this token" if "*/" in owner else repr(owner.rpartition("/")[2])
@@ -98,8 +99,8 @@ def _shed(
     is_wanted: Callable[[int], bool],
     why: str,
 ) -> None:
-    """Take nodes from an owner, whose nodes are `mine`, until at most `most` are left: first nodes
-    that nobody wants, then the newest nodes."""
+    """Take nodes from an owner until at most `most` of its nodes (`mine`) are left: first the nodes
+    that nobody wants, then the newest ones."""
     mine.sort(key=lambda node: (is_wanted(node), -node))
     for node in mine[: len(mine) - most]:
         others = tuple(one for one in verdict.less.get(node, claims.owners(node)) if one != owner)
@@ -119,7 +120,7 @@ def _level(
 ) -> None:
     """Take nodes from the owners with the most nodes, until at most `most` nodes remain in total. A
     node is charged to the one of its owners that has the most nodes. When that owner loses the
-    node, it is charged to the next owner; when no owner is left, the node is set aside."""
+    node, the node is charged to the next owner; when no owner is left, it is set aside."""
     left = [node for node in nodes if node not in verdict.aside]
     while len(left) > most:
         owners = {node: verdict.less.get(node) or claims.owners(node) or ("",) for node in left}

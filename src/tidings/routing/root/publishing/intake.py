@@ -85,7 +85,7 @@ class Intake:
             self._skip(sender, message, self._problems.report("match the notification"))
             return
         self._stamps.advance(who, stamp, refused=bool(refusal))
-        # only now, because a forged stamp must not redirect the acknowledgments
+        # not earlier, because a forged stamp must not redirect the acknowledgments
         self._return_paths.add(who, sender)
         if refusal:
             self._queue.hold((sender, m.Published(self._context.epoch, who, stamp, refusal)))
@@ -94,8 +94,8 @@ class Intake:
             self._queue.hold_record(record)
 
     def _expect(self, sender: Name, message: m.Publish) -> int | None:
-        """The stamp that a publisher must send next; None if its `first` can't be true; the
-        publisher is then told so."""
+        """The stamp that a publisher must send next. If its `first` can't be true, return None, and
+        tell the publisher."""
         who, first = message.publisher, message.first
         expected = self._stamps.expect(who, first, message.stamp)
         if expected is None and who in self._stamps.known:
@@ -179,7 +179,7 @@ class Intake:
     # -- after a failed write ------------------------------------------------------------------
 
     def take_back(self, what: Record | Sent, reason: str) -> None:
-        """Tell the client that waits for a write that the write did not reach the disk."""
+        """Tell a client that the write that it waits for did not reach the disk."""
         epoch = self._context.epoch
         if isinstance(what, Record):
             self._stamps.take_back(what.publisher, what.stamp)
@@ -193,4 +193,4 @@ class Intake:
             self._context.send(to, refused)
         elif isinstance(message, m.Published) and message.refusal:
             self._stamps.take_back(message.publisher, message.stamp)
-            self._context.send(to, message)  # it has its own reason for the refusal
+            self._context.send(to, message)  # the message already has the reason for the refusal

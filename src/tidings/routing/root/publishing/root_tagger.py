@@ -21,11 +21,12 @@ from tidings.routing.root.ownership import Claims
 from tidings.routing.root.relating import Numbers, RelatedRows, Relating, Relation
 
 LARGEST = frames.LARGEST - (1 << 16)  # bytes of a payload; the rest of a frame is for headers
-ROUNDS = 4  # rounds of setting filters aside for one notification; the next notification continues
+ROUNDS = 4  # for one notification, filters are set aside at most this often; the next one continues
 
 
 class Outdated(TidingsError):
-    """A tag can't be used: the notification must be tagged again, at this version or later."""
+    """A tag can't be used: the notification must be tagged again, at this version or a later
+    one."""
 
     def __init__(self, reason: str, version: int) -> None:
         super().__init__(reason)
@@ -72,8 +73,8 @@ class Tagger:
             )
 
     def tag_body(self, message: m.Publish) -> tuple[Label, bytes]:
-        """The lowest nodes of a publication, with the related ones, and its body as subscribers get
-        it; raises TidingsError as `tag` does."""
+        """The lowest nodes of a publication, including related nodes, and its body as subscribers
+        get it; raises TidingsError as `tag` does."""
         if self.relating is None:
             return self.tag(message), body_of(message, scattered=not self.keeps_order)
         front = b""
@@ -87,7 +88,8 @@ class Tagger:
         return self.fit(find), front + body_of(message, scattered=not self.keeps_order)
 
     def relate(self, content: bytes, lowest: Label, upto: int | None = None) -> Relation:
-        """The lowest nodes of a notification, with the related ones, and its front."""
+        """The lowest nodes of a notification, including related nodes, and the front of its
+        body."""
         assert self.relating is not None
         return self.relating.relate(content, lowest, self.add_ancestors(lowest), upto)
 
@@ -95,8 +97,8 @@ class Tagger:
         self, contents: Sequence[bytes], starts: Numbers, nodes: Numbers, upto: int | None = None,
         *, all_rows: bool = True,
     ) -> RelatedRows:  # fmt: skip
-        """Like `relate`, for many notifications. Unless it must have all rows, it stops when that
-        takes too long, and returns the first ones."""
+        """Like `relate`, for many notifications. Without `all_rows`, this stops when it takes too
+        long, and returns only the first rows."""
         if self.relating is None:
             return RelatedRows(starts, nodes, [])
         bounds, lowest = starts.tolist(), nodes.tolist()
@@ -127,8 +129,9 @@ class Tagger:
         return self._interests.tag_many(contents)
 
     def fit(self, find: Callable[[], Label]) -> Label:
-        """The lowest nodes that `find` returns. Filters are set aside until no share is exceeded;
-        `find`, which is called again after that, must not return their nodes."""
+        """The lowest nodes that `find` returns. If a share is exceeded, filters are set aside and
+        `find` is called again, until no share is exceeded; `find` must not return nodes that are
+        set aside."""
         limits, matched = self._limits, self.add_ancestors
         lowest = find()
         rounds = 0
@@ -141,8 +144,8 @@ class Tagger:
         return lowest
 
     def _ask_filters(self, content: bytes) -> Label:
-        """The lowest nodes that match. Filters that need more computing time than their owner's
-        share are set aside."""
+        """The lowest nodes that match these attributes. Filters that need more computing time than
+        their owner's share are set aside."""
         try:
             return tuple(sorted(self._interests.tag(content)))
         except TooMuchWork:

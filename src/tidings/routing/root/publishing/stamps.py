@@ -5,7 +5,7 @@
     skipped   all stamps up to this one are settled, though the journal lacks some
 
 A publisher says which of its stamps are settled. An unknown publisher is believed. For a known
-publisher the claim is checked: otherwise an impostor could cause the next notifications of that
+publisher, the claim is checked: otherwise an impostor could cause the next notifications of that
 publisher to be dropped as duplicates.
 """
 
@@ -26,12 +26,12 @@ class Stamps:
         self._skipped: dict[str, int] = {}
 
     def expect(self, who: str, first: int, stamp: int) -> int | None:
-        """The stamp that a publisher who sends `stamp` should send; see `next_stamp`."""
+        """The stamp that is expected from a publisher that sends `stamp`; see `next_stamp`."""
         return self.next_stamp(who, first)
 
     def next_stamp(self, who: str, first: int) -> int | None:
         """The next stamp of a publisher that claims that all stamps before `first` are settled;
-        None if that can't be true."""
+        None if the claim can't be true."""
         first, known = max(first, 1), self.known.get(who)
         if known is None:
             return first if first <= MOST_FIRST else None
@@ -40,8 +40,8 @@ class Stamps:
         return max(known + 1, first)
 
     def advance(self, who: str, stamp: int, *, refused: bool) -> None:
-        """Note that the journal has a stamp, of a notification or of a refusal."""
-        if self.known.get(who) != stamp - 1:  # stamps before it were refused
+        """Note that the journal has a stamp, with a notification or with a refusal."""
+        if self.known.get(who) != stamp - 1:  # some stamps before it were refused
             self._solid.pop(who, None)
         self.known[who] = stamp
         self._skipped.pop(who, None)
@@ -58,8 +58,8 @@ class Stamps:
 
     def skip(self, who: str, stamp: int, first: int) -> None:
         """Note that a stamp was refused and not journalled. The publisher may send it again, or
-        continue with the next stamp. Nothing is stored for unknown publishers: they may continue
-        anyway, and there can be any number of them while nothing can be written."""
+        continue with the next stamp. Nothing is stored for unknown publishers, because they may
+        continue anyway, and there is no limit to their number while writing fails."""
         known, skipped = self.known.get(who), self._skipped.get(who, 0)
         if known is not None and stamp <= max(known, skipped, first - 1) + 1:
             self._skipped[who] = max(stamp, skipped)
@@ -75,10 +75,11 @@ class Stamps:
         return None if found is None or found > stamp else found
 
     def continue_from(self, earlier: Stamps) -> None:
-        """Take over what another state machine of this process knew; all of it is on the disk."""
+        """Take over the stamps of an earlier state machine of this process; all of them are on the
+        disk."""
 
     def hear(self, who: str) -> None:
-        """Note that a publisher sent something, so that it is the last to be forgotten."""
+        """Note that a publisher sent a message, so that it is the last to be forgotten."""
         last = self.known.pop(who, None)
         if last is not None:
             self.known[who] = last
@@ -99,19 +100,19 @@ class UnorderedStamps(Stamps):
     """The stamps of a channel that does not keep the order of publishers. Each stamp is accepted
     once, in any order.
 
-    Remembered are one range of stamps that were all accepted, and others one by one. A publisher
-    says that all stamps before its `first` are settled. The range is moved to where it contains the
-    stamp before `first`, so that late copies are known; other stamps before `first` are forgotten.
-    No stamp counts as accepted because somebody says so: an impostor can only cause repetitions,
-    not losses. After a restart of the process, nothing is remembered: what the publisher still
-    repeats may be stored twice, under two serials, and subscribers drop the second one by its
-    stamp.
+    For each publisher, this class remembers one range of accepted stamps, and further accepted
+    stamps one by one. A publisher says that all stamps before its `first` are settled. The range is
+    then moved so that it reaches the stamp before `first` and late copies are recognised; other
+    stamps before `first` are forgotten. A stamp never counts as accepted only because somebody says
+    so, so an impostor can cause repetitions, but no losses. After a restart of the process, nothing
+    is remembered: publications that the publisher still repeats may be stored twice, under two
+    serials, and subscribers drop the second copy by its stamp.
     """
 
     def __init__(self) -> None:
         super().__init__({})
         self._ranges: dict[str, tuple[int, int]] = {}  # the first stamp, and the one after the last
-        self._done: dict[str, set[int]] = {}  # outside of the range
+        self._done: dict[str, set[int]] = {}  # accepted stamps outside the range
         self._first: dict[str, int] = {}  # the highest claim
         self._refused: dict[str, set[int]] = {}
 
@@ -131,20 +132,20 @@ class UnorderedStamps(Stamps):
         if done and len(done) > MOST_OPEN:  # no honest publisher has so many in flight
             first = max(first, sorted(done)[len(done) // 2])
         if first - self._first.get(who, 1) <= len(done or ()) // 4 or who not in self.known:
-            return  # it does no harm to keep some that are settled; sorting them out takes long
+            return  # keeping some settled stamps does no harm, and removing them takes long
         self._first[who] = first
         low, high = self._ranges.get(who, (0, 0))
-        if first < low and high - low <= MOST_OPEN:  # the range lies ahead of what is settled
+        if first < low and high - low <= MOST_OPEN:  # the range is beyond the settled stamps
             self._done.setdefault(who, set()).update(range(low, high))
             high = 0
-        if first > high:  # the range no longer reaches the last settled stamp
+        if first > high:  # the range does not reach the last settled stamp
             self._grow(who, first, first)
         for table in (self._done, self._refused):
             if table.get(who):
                 table[who] = {one for one in table[who] if one >= first}
 
     def _grow(self, who: str, low: int, high: int) -> None:
-        """Let a range contain its neighbours, too."""
+        """Extend a range by the accepted stamps next to it."""
         done = self._done.get(who, set())
         while high in done:
             done.discard(high)
@@ -175,7 +176,7 @@ class UnorderedStamps(Stamps):
             self._note(who, stamp)
 
     def skip(self, who: str, stamp: int, first: int) -> None:
-        """Nothing is to be noted: the publisher may send it again."""
+        """Do nothing, because the publisher may send the stamp again."""
 
     def take_back(self, who: str, stamp: int) -> None:
         low, high = self._ranges.get(who, (0, 0))
@@ -186,7 +187,8 @@ class UnorderedStamps(Stamps):
         self._refused.get(who, set()).discard(stamp)
 
     def solid_since(self, who: str, stamp: int) -> int | None:
-        """An acknowledgment covers no stamp before this one."""
+        """The stamp itself, because an acknowledgment covers no earlier stamp; None if it was
+        refused."""
         return None if stamp in self._refused.get(who, ()) else stamp
 
     def forget(self, many: int) -> list[str]:

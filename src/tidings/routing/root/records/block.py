@@ -37,13 +37,13 @@ class Progress(msgspec.Struct, frozen=True, array_like=True):
     batch: int
     part: int
     done: int  # notifications of the part that were accepted
-    whole: bool  # whether all of them were accepted
+    whole: bool  # whether the whole part was accepted
     last: bool  # whether the part is the last of its batch
     stamp: int  # the stamp of the last notification
 
     def anew(self) -> Progress:
         """The progress after the journal lost data: the source may begin with any batch, and no
-        stamp is used again, not even a lost one."""
+        stamp is reused, not even a lost one."""
         return Progress(-1, 0, 0, whole=True, last=True, stamp=self.stamp + _JUMP)
 
 
@@ -78,7 +78,7 @@ class PayloadColumns(NamedTuple):
 
 
 class Block:
-    """See the top of the module. A block is immutable."""
+    """Many numbered notifications as columns. A block is immutable."""
 
     def __init__(
         self,
@@ -91,8 +91,8 @@ class Block:
         stamp: int = 0,
     ) -> None:
         """`serial` is the serial of the first notification. `progress` is the progress of the
-        source after the last one. If a publisher sent the notifications, `progress` is None, and
-        `stamp` is the stamp of the first one."""
+        source after the last notification. If a publisher sent the notifications, `progress` is
+        None, and `stamp` is the stamp of the first notification."""
         self.source = source
         self.progress = progress
         self._stamp = stamp

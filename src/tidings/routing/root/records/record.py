@@ -21,10 +21,11 @@ class Record(msgspec.Struct, frozen=True):
     payload: bytes
 
     def matches(self, node: int) -> int:
-        """Whether the notification matches a node, as 1 or 0: see `Block.matches`."""
+        """1 if the notification matches a node, otherwise 0; see `Block.matches`."""
         return node in self.matched
 
     def notification(self, epoch: int, marks: tuple[m.Mark, ...] | None = None) -> m.Notification:
-        """The notification to send, with its own marks or with marks that have other labels."""
+        """The notification to send, with its own marks, or with the given marks, which have other
+        labels."""
         marks = tuple(self.marks) if marks is None else marks
         return m.Notification(epoch, self.serial, marks, self.payload, self.publisher, self.stamp)

@@ -1,4 +1,4 @@
-"""Runs: many waiting publications of one publisher, which are handled together.
+"""Runs: many waiting publications of one publisher that are handled together.
 
     many Publish frames ──run──> Run ──run_intake──> tag, number ──> Block ──> journal
                                           └──publishing──> special cases, one by one

@@ -28,13 +28,13 @@ BYTES = 1 << 20  # the most bytes in the frames of a run, unless a single frame 
 Numbers = npt.NDArray[np.int64]
 _MAGIC = np.frombuffer(MAGIC, np.uint8)
 _NO_PLACES = [2, 3, 9]  # the columns that are not offsets in the buffer
-_PAIR = b"\x92"  # begins an array of two in MessagePack
+_PAIR = b"\x92"  # the first byte of an array of two elements in MessagePack
 _decode = msgspec.msgpack.Decoder(tuple[str, int]).decode
 
 
 class Rows:
-    """The frames of a run in a buffer; see run_kernels.py for the columns. `done` says how many
-    were accepted or refused so far."""
+    """The frames of a run in a buffer; see run_kernels.py for the columns. `done` says how many of
+    them were accepted or refused so far."""
 
     def __init__(self, buffer: bytes, columns: Numbers) -> None:
         self.buffer = buffer
@@ -67,7 +67,7 @@ class Run(m.Message, frozen=True):
         return int(rest[-1, 7] - rest[0, 4]) if len(rest) else 0
 
     def take_rest(self) -> list[m.Publish]:
-        """The publications that are not done, as messages; afterwards the run is done."""
+        """The publications that are not done, as messages; this marks the whole run as done."""
         first, self.rows.done = self.rows.done, len(self)
         return [self.message(at) for at in range(first, len(self))]
 
@@ -87,8 +87,9 @@ class Run(m.Message, frozen=True):
         self.rows.columns[:, 13] = self.rows.columns[:, 12]
 
     def tags(self, first: int, end: int) -> tuple[int, TagColumns | None]:
-        """The end of the publications from `first` on whose tags have the same version, and these
-        tags. If `first` has no tag, the end of the publications without tags, and None."""
+        """The position after the publications from `first` on whose tags have the same version, and
+        these tags. If `first` has no tag, the position after the publications without tags, and
+        None."""
         places = self.rows.columns[first:end, 12:14]
         sizes = places[:, 1] - places[:, 0]
         tagged = (sizes >= FRONT) & (sizes % 8 == 0)
@@ -123,7 +124,8 @@ class Run(m.Message, frozen=True):
         return PayloadColumns(places, found.tobytes())
 
     def find_large(self, least: int, most: int) -> list[int]:
-        """The positions of publications that are not done and whose payloads have these sizes."""
+        """The positions of the publications that are not done and whose payloads have between
+        `least` and `most` bytes."""
         rest = self.rows.columns[self.rows.done :]
         sizes = rest[:, 7] - rest[:, 6]
         found = np.flatnonzero((sizes >= least) & (sizes <= most)) + self.rows.done
@@ -160,8 +162,8 @@ def join_runs(runs: Sequence[Run]) -> Run:
 
 
 def find_runs(buffer: bytes, starts: Sequence[int]) -> Iterator[tuple[int, Run | None]]:
-    """Find the runs of publications in a buffer. Yields, in order, the position of the first frame
-    of each run and the run; and for every other frame, its position and None."""
+    """Find the runs of publications in a buffer. Yields, in order, each run with the position of
+    its first frame, and every frame outside runs as its position and None."""
     from tidings.routing.root.runs import run_kernels as kernels  # compiled
 
     columns = np.empty((len(starts), kernels.COLUMNS), np.int64)
@@ -188,13 +190,14 @@ def find_runs(buffer: bytes, starts: Sequence[int]) -> Iterator[tuple[int, Run |
 
 
 def _first_other(flags: npt.NDArray[np.bool_]) -> int:
-    """The position of the first flag that differs from flag 0; the number of flags if none does."""
+    """The position of the first flag that differs from the one at position 0; the number of flags
+    if none does."""
     other = flags != flags[0]
     return int(np.argmax(other)) if other.any() else len(flags)
 
 
 def _name(buffer: bytes, row: Numbers) -> str | None:
-    """The publisher's name; None if it is not valid UTF-8, which the usual decoder refuses."""
+    """The publisher's name; None if it is not valid UTF-8. The usual decoder then refuses it."""
     try:
         return buffer[row[0] : row[1]].decode()
     except UnicodeDecodeError:

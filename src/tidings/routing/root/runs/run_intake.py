@@ -1,11 +1,11 @@
-"""Runs of publications: tagged, numbered and journalled together.
+"""Runs of publications. The publications of a run are tagged, numbered and journalled together.
 
     Run ──> rows with the expected stamps ──tag_many──> columns ──> Block ──> journal
               └─ all others, one by one: repeated, early, refused, or with too many nodes
 
-Each publication has the same effect as if it came alone, in the same order. Special cases are left
-to intake.py. Tags are valid as long as the graph does not change. Setting a filter aside changes
-the graph, so the rest is then tagged again.
+Each publication has the same effect as if it had come alone, in the same order. Special cases are
+left to intake.py. Tags are valid as long as the graph does not change. Setting a filter aside
+changes the graph, so the rest is then tagged again.
 
 Other publishers must not wait for a run of slow publications. So the rest of a run waits for its
 publisher's next turn if `MOST_ALONE` publications were processed one by one, or if the interests
@@ -36,29 +36,29 @@ from tidings.routing.root.relating import enclose
 from tidings.routing.root.runs.run import FEW, Run
 from tidings.routing.root.write_queue import WriteQueue
 
-MOST_ALONE = 32  # the most publications that are processed one by one in one turn
+MOST_ALONE = 32  # publications that are processed one by one in one turn, at most
 
 Numbers = npt.NDArray[np.int64]
 
 
 class Tags(NamedTuple):
-    """The lowest nodes of the rows of a run from `first` on, valid while the graph has this
-    version. The `odd` rows must be processed one by one."""
+    """The lowest nodes of the rows of a run from `first` on. They are valid while the graph has
+    this version. The `odd` rows must be processed one by one."""
 
     first: int
     version: int
     starts: Numbers
     nodes: Numbers
     odd: list[int]  # positions in the run, ascending
-    asked: int  # the end of the rows that were to be tagged
-    fronts: Sequence[bytes] = ()  # bytes before their bodies, in a channel with relations
+    asked: int  # the position after the rows that were to be tagged
+    fronts: Sequence[bytes] = ()  # the bytes before each body, in a channel with relations
 
     @property
     def end(self) -> int:
         return self.first + len(self.starts) - 1
 
     def next_odd(self, at: int) -> int:
-        """The first odd row at or after a row; the end if there is none."""
+        """The first odd row at or after `at`; the end of the tagged rows if there is none."""
         place = bisect_left(self.odd, at)
         return self.odd[place] if place < len(self.odd) else self.end
 
@@ -93,9 +93,9 @@ class RunIntake:
         self._correcting = correcting
 
     def take(self, sender: Name, run: Run) -> None:
-        """Process the next publications of a run: all of them, unless some are slow.
-        `run.rows.done` counts the publications that were processed. Raises Undecided at a
-        publication that needs predicates first."""
+        """Process the next publications of a run, or all of them if none are slow. `run.rows.done`
+        counts the publications that were processed. Raises Undecided at a publication for which
+        predicates must be called first."""
         rows, alone, tags = run.rows, 0, None
         while rows.done < len(run) and alone < MOST_ALONE:
             at = rows.done
@@ -114,14 +114,14 @@ class RunIntake:
             alone += 1
 
     def _expected(self, run: Run, at: int) -> int:
-        """The end of the rows from `at` on that have the expected consecutive stamps, and payloads
-        that are not too large."""
+        """The position after the rows from `at` on that have the expected consecutive stamps, and
+        payloads that are not too large."""
         known = self._stamps.known.get(run.publisher)
         if known is None or self._queue.failed:
             return at
         rows = run.rows.columns[at:]
         if rows[0, 2] != known + 1:
-            return at  # many may be repeated, so this is decided fast
+            return at  # checked first, because many rows may be repetitions
         stamps = rows[:, 2]
         fits = stamps == np.arange(known + 1, known + 1 + len(rows))
         fits &= (rows[:, 3] <= stamps) & (rows[:, 7] - rows[:, 6] <= LARGEST)
@@ -164,21 +164,21 @@ class RunIntake:
         return Tags(at, self._caches.version, starts, nodes, odd, end, fronts)
 
     def _leave_alone(self, at: int, end: int) -> Tags:
-        """All rows are odd, because together they could not be tagged."""
+        """Treat all rows as odd, because they could not be tagged together."""
         self._problems.report("tag many notifications")
         starts = np.zeros(end - at + 1, np.int64)
         return Tags(at, self._caches.version, starts, starts[:0], [*range(at, end)], end)
 
     def _append(self, sender: Name, run: Run, at: int, end: int, tags: Tags) -> bool:
-        """Number rows and pass them to the journal. False if nothing was done, because a row
-        matches too many nodes, or because of an error."""
+        """Number rows and pass them to the journal. Return False, with nothing changed, if a row
+        matches too many nodes, or if there was an error."""
         who = run.publisher
         try:
             block = self._number(run, at, end, tags)
             if block is None:
                 return False
             self._queue.append_block(block)
-        except TidingsError:  # the publications are then refused one by one, with the reason
+        except TidingsError:  # the publications will be refused one by one, with the reason
             return False
         except Exception:
             self._problems.report("number many notifications")

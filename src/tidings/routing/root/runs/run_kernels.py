@@ -20,7 +20,7 @@ import numpy as np
 
 from tidings.matching.jit import kernel
 
-OTHER, SAME, NEW = 0, 1, 2  # not read; publisher as in the frame before; another publisher
+OTHER, SAME, NEW = 0, 1, 2  # not read; the same publisher as in the frame before; another one
 COLUMNS = 14
 FRONT = 12  # bytes of a body before the metadata: the magic bytes, and a size
 
@@ -49,7 +49,7 @@ def read_integer(data: Any, at: int, end: int) -> Any:
     if at + 1 + size > end:
         return np.int64(0), -1
     found = read_number(data, at + 1, size)
-    if found < 0:  # larger than messages allow
+    if found < 0:  # larger than a message may contain
         return found, -1
     return found, at + 1 + size
 
@@ -180,7 +180,7 @@ def read_frames(
 
 @kernel
 def measure_bodies(data: Any, columns: Any, magic: Any, places: Any) -> None:
-    """Find the offset of each body when they are written one after another; see bodies.py.
+    """Find the offset of each body if the bodies are written one after another; see bodies.py.
 
     magic uint8: the first bytes of a body with metadata. Sets places int64 [n + 1].
     """

@@ -59,7 +59,7 @@ class Unknown(TidingsError):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What changed from one version to another."""
+    """The changes from one version to another."""
 
     since: int
     version: int

@@ -101,7 +101,7 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
     if path.exists():
         return path
     bulk = log.bulk_at(version)
-    with suppress(OSError, SnapshotError):  # it may be removed just now, as all of it has ended
+    with suppress(OSError, SnapshotError):  # the bulk may be removed at this moment
         if bulk is not None and _is_current(bulk, attributes):
             _link_snapshot(path, bulk)
             return path
@@ -204,7 +204,7 @@ def is_whole(home: Path, version: int, attributes: Attributes | None, table: str
             raise SnapshotError(f"the manifest of snapshot '{path}' lacks {table}")
     except SnapshotError as problem:
         if path.exists():
-            # nobody opens or removes it there
+            # no process opens or removes snapshots in `aside`
             place = move_aside(path, path.parent / "aside")
             _log.warning("%s; the snapshot was moved to %s", problem, place)
         return False

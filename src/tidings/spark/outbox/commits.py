@@ -7,10 +7,10 @@
 The chain reveals a commit that was altered, removed, swapped or cut off (tidings.store.groups). A
 commit names the files of its batch, with their sizes and digests, and counts the nodes in them. The
 numbers follow when the channel has accepted the batch: see store/numbers. A batch without rows gets
-none, and neither does the batch of a pipeline whose channel has a rendezvous point, which numbers
-the rows itself. Older releases numbered the rows themselves, before the commit.
+no numbers, and neither does a batch of a pipeline whose channel has a rendezvous point, which
+numbers the rows itself. Older releases numbered the rows themselves, before the commit.
 
-Readers get a batch with its numbers. Only the last commit can lack them, because the next batch
+Readers get a batch with its numbers. Only the last commit can lack numbers, because the next batch
 begins after the numbers are written.
 
 The writer holds the lock of the outbox. Any number of processes may read, up to the acknowledged
@@ -61,7 +61,7 @@ class Commit(msgspec.Struct, frozen=True):
     matched: int  # notifications that matched a subscription
     told: int  # pairs of notification and subscription
     refused: int
-    counters: dict[int, int] = {}  # by older releases: the last number of each node that matched
+    counters: dict[int, int] = {}  # only from older releases: last numbers by node
     files: list[DataFile] = []
     ended: int = 0  # the time of the commit, in microseconds since 1970
     offsets: str = ""  # the same digest as in the pin of the batch
@@ -69,7 +69,7 @@ class Commit(msgspec.Struct, frozen=True):
     extra_fields: int = 0
     life: int = 0  # the life of the channel, as in the pin of the batch
     before: int = 0  # the number of matched notifications in all batches before
-    partitions: list[PartitionCounts] = []  # those with matched rows
+    partitions: list[PartitionCounts] = []  # partitions with matched rows
 
     @property
     def needs_numbers(self) -> bool:
@@ -108,7 +108,7 @@ class Commits:
         self._places: list[Place] = []
         self._numbers: dict[int, Place] = {}  # by batch, in order
         self._end = START
-        self._walk: Walk | None = None  # the walk that found the end, until the first append
+        self._walk: Walk | None = None  # set from `begin` until the first append
 
     # -- reading -------------------------------------------------------------------------------
 

@@ -61,7 +61,7 @@ __all__ = ["Commit", "KeptCounters", "Outbox", "Pin", "count"]
 
 COUNTERS_EVERY = 100  # batches
 HOME = "_tidings"
-NUMBER = re.compile("[0-9]{8}|[1-9][0-9]{8,}")  # a number can be written in only one way
+NUMBER = re.compile("[0-9]{8}|[1-9][0-9]{8,}")  # each number has exactly one spelling
 Record = TypeVar("Record")
 
 
@@ -337,7 +337,7 @@ class Outbox:
 
     def folders(self) -> Iterator[Path]:
         """The folders of all committed batches with matched notifications. Their files have places
-        instead of numbers; OutboxReader joins these."""
+        instead of numbers; OutboxReader adds the numbers."""
         for done in self.log.each():
             if done.matched:
                 yield self.folder(done.batch, done.attempt)
@@ -377,7 +377,7 @@ class Outbox:
 
 def count(commit: Commit, counters: dict[int, int]) -> None:
     """Count the nodes of a batch."""
-    counters.update(commit.counters)  # older releases wrote the sums
+    counters.update(commit.counters)  # commits of older releases contain the counters themselves
     for node, times in commit.count_nodes().items():
         counters[node] = counters.get(node, 0) + times
     if commit.partitions:

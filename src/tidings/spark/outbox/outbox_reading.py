@@ -134,8 +134,8 @@ class OutboxReader:
             raise TidingsError(f"{self.place_of(file)} can't be read: {first}") from problem
 
     def numbers_of(self, file: str) -> RowNumbers:
-        """After which numbers the rows of a file continue. The file is named by its path in the
-        outbox, and has places."""
+        """The last numbers before the rows of a file. The file is named by its path in the outbox,
+        and must contain places."""
         batch = int(file.split("/")[1].partition("-")[0])
         if self._numbered[0] != batch:
             commit = self._log.read(batch)

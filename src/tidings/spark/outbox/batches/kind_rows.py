@@ -1,11 +1,11 @@
-"""Rows as a channel of topics, of types or of an application's class reads them.
+"""Reads rows by the kind of the channel: topics, types, or a class of an application.
 
     topics, types   ──> rows without a known topic, or with attributes of other types, are refused
     application     ──> the class reads each row; filters test the attributes that it returns
 
 A worker reads rows as the rendezvous point reads publications, so it needs the same kind: an
 application's class must be installed on every worker, in the same version. Topics and types are
-checked once for each distinct topic, and each set of attributes that rows have.
+checked once for each distinct combination of a topic and a set of attributes.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _refuse(decoded: Decoded, reasons: dict[int, str]) -> Decoded:
     mask, good = pa.array(kept), decoded.good
     if good.num_columns:
         good = good.filter(mask)
-    else:  # without columns, Arrow does not count rows
+    else:  # Arrow can't filter a batch without columns
         good = pa.RecordBatch.from_struct_array(pa.array([{}] * int(kept.sum()), pa.struct([])))
     bad_rows = np.concatenate([decoded.bad_rows, decoded.rows[bad]])
     said: list[Any] = [*decoded.reasons, *(reasons[at] for at in bad.tolist())]

@@ -67,7 +67,7 @@ def _sweep(outbox: Outbox, commits: Mapping[int, Commit]) -> None:
         for batch, folder in outbox.attempts(home):
             done = commits.get(batch)
             if done is None and batch < next_:
-                # this commit was not read here; `tidings pipeline verify` reads all commits
+                # a start does not read such old commits; `tidings pipeline verify` reads all
                 continue
             if done is None or folder.name != outbox.folder(batch, done.attempt).name:
                 _move(folder, aside / home)

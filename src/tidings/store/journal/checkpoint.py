@@ -73,7 +73,7 @@ class About(msgspec.Struct, frozen=True, array_like=True, tag="about"):
 
 
 class AdoptedPart(msgspec.Struct, frozen=True, array_like=True):
-    """A bulk, and which of its nodes and ids do not count any more."""
+    """A bulk, and those of its nodes and ids that have ended."""
 
     bulk: Adopted
     nodes: list[int]
@@ -81,7 +81,7 @@ class AdoptedPart(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Bulks(msgspec.Struct, frozen=True, array_like=True, tag="bulks"):
-    part: dict[int, AdoptedPart]  # by the first number
+    part: dict[int, AdoptedPart]  # by the first number of each bulk
 
 
 class Nodes(msgspec.Struct, frozen=True, array_like=True, tag="nodes"):
@@ -211,7 +211,7 @@ def _take(state: JournalState, part: Part) -> None:
         for one in part.part.values():
             integer, many = state.integer, len(state.bulks)
             state.adopt(one.bulk)
-            state.integer = integer  # that of the last change, which may be later
+            state.integer = integer  # as in the last change, which may be after the adoption
             if len(state.bulks) > many:  # otherwise the bulk is lost
                 nodes, ids = state.gone_of(many)
                 nodes.update(one.nodes)
@@ -241,8 +241,8 @@ def _take(state: JournalState, part: Part) -> None:
 
 
 def _history(about: About) -> History:
-    """The history, without the removed nodes. A journal from before this version has no history, so
-    its history begins now."""
+    """The history, without the removed nodes. A checkpoint of an older release has no history, so
+    the history begins with the present state."""
     past = about.history
     if past is None:
         life, last = (about.lives[0][0] if about.lives else 0), about.last_node

@@ -3,8 +3,8 @@
     Changed, whole ──compile──> snapshot ──┐
     Changed, since its last version ───────┴──> view ──> tags of this version
 
-The snapshots and views are those that pipelines on Spark use, in memory. A filter that can't be
-read is left out, as at the rendezvous point.
+This module uses the same snapshots and views as pipelines on Spark, but in memory. A filter that
+can't be read is left out, as at the rendezvous point.
 
 Cost: a change takes a few milliseconds, and after REBUILD_AFTER changes all nodes are compiled
 again (a second for 10,000 filters). `put` may run in another thread: until it is done, tags have
@@ -167,7 +167,7 @@ class ChannelView:
         self._state = state
 
     def _warm(self, state: _State) -> None:
-        """Load the kernels before the first tag, because without a cache this takes seconds."""
+        """Load the kernels before the first tag, because loading without a cache takes seconds."""
         load_kernels()
         probe = pa.RecordBatch.from_pydict({"probe": pa.array([1.0, 2.0])})
         state.view.lowest_members(*state.view.match_places(probe))

@@ -570,8 +570,8 @@ class ChangeLog:
 
     @contextmanager
     def _drop_old_files_after(self) -> Iterator[None]:
-        """If the block begins a new file, drop those that nobody has written to for a long time.
-        The changes are acknowledged, so a failure is only logged; the next new file triggers
+        """If the block begins a new file, drop the files that nobody has written to for a long
+        time. The changes are acknowledged, so a failure is only logged; the next new file triggers
         another attempt."""
         begun = self._writer.begun
         yield
@@ -612,7 +612,7 @@ class ChangeLog:
         """The type of the subscriptions' ids. Without subscriptions, it is the type of the last id,
         or None if that id is not known."""
         version = self.version
-        try:  # the last change has that type, if the log still contains it
+        try:  # the id in the last change has that type, if the log still has the change
             return type(self.changes(version - 1, version)[0].id) if version else None
         except AdoptedHere:
             state = self._steady(lambda: state_at(self.path, self._reader.end()))

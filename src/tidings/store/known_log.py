@@ -48,7 +48,7 @@ class KnownLog:
         self.log = log
         self.at = state.at
         self.version = state.version
-        self.last = max(state.last_node, state.history.base)  # no number up to this is free
+        self.last = max(state.last_node, state.history.base)  # the highest number in use
         self.has_life = bool(state.history.life)
         self.declaration = state.history.declaration  # see declared/
         self.hidden = state.history.hidden

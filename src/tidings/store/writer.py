@@ -134,7 +134,7 @@ class Writer:
                 known.apply([record])
                 self._append_records(known, [record], before)
             except LostEnd:
-                raise  # the entry may be in the log
+                raise  # the entry may be in the log, so its bulk must stay
             except (OSError, EnvironmentProblem, LogError):
                 with suppress(OSError):
                     remove_unnamed(self._folder, named)

@@ -78,7 +78,7 @@ def _read(raw: Any, types: Types) -> Any:
         if bytes(raw)[:1] == b"[":
             return [_read(one, types[0]) for one in _as_elements(raw)]
         return {name: _read(one, types[0]) for name, one in _as_fields(raw).items()}
-    return _as_value(raw)  # a type of a later release
+    return _as_value(raw)  # a type that a later release added
 
 
 def _read_time(text: str) -> dt.datetime:

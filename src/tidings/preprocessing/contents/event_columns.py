@@ -113,7 +113,7 @@ class EventColumns:
         return pa.RecordBatch.from_arrays(columns, [*self._kinds])
 
     def _learn_from(self, content: bytes) -> bool:
-        """Learn the attributes of a notification; False if that does not make it readable."""
+        """Learn the attributes of a notification; False if the notification still can't be read."""
         try:
             event = _decode(content)
         except _REFUSALS:

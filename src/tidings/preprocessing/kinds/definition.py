@@ -53,8 +53,8 @@ class KindDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     def encode(self) -> str:
-        """As JSON; empty for the kind `content` without predicates. Equal definitions have equal
-        texts."""
+        """The definition as JSON; empty for the kind `content` without predicates. Equal
+        definitions have equal texts."""
         is_empty = self.kind == "content" and not self.predicates
         return "" if is_empty else _encode(self).decode()
 

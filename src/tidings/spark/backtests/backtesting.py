@@ -143,7 +143,7 @@ def _compile_filters(filters: Filters, spark: Any, errors: str) -> tuple[Snapsho
         if scheme_of(filters):
             return place_snapshot(filters, spark)
         folder = Path(filters)
-        with contextlib.suppress(OSError, ValueError):  # a filter may not be a valid path
+        with contextlib.suppress(OSError, ValueError):  # a filter text can be an invalid path
             if (folder / "manifest.json").is_file():
                 return place_snapshot(folder, spark)
         filters = {filters: filters}

@@ -71,7 +71,7 @@ class FollowedChannel:
     def version(self) -> int:
         """The latest version that is known in this process."""
         found = self._mirror.version
-        assert found is not None  # after the start, there is always a mirror
+        assert found is not None  # `__init__` has filled the mirror
         return found
 
     def latest(self) -> int:
@@ -166,7 +166,7 @@ class FollowedChannel:
         try:
             now = self.owner.describe(patient=known is None)
         except TimedOut as problem:
-            if known is None:  # this happens only during a check, which does not wait
+            if known is None:  # only a check gets here, because it does not wait for the owner
                 raise
             _log.warning("the channel %s does not answer: %s", self.owner.address, problem)
             return known

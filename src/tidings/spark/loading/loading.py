@@ -183,7 +183,8 @@ class _Build:
         self.progress("reading filters")
         of = f"id {rows.schema['id'].dataType.simpleString()}, filter string, key binary, "
         of += "reason string"
-        spread = rows.repartition(_parallelism(self.spark), "id")  # a small file is one partition
+        # Spark reads a small file as one partition
+        spread = rows.repartition(_parallelism(self.spark), "id")
         read = _map_arrow(spread, make_reader(self.attributes, canonical=False), of)
         read.write.option("compression", "zstd").parquet(self._uri("read"))
         known = self.spark.read.schema(of).parquet(self._uri("read"))

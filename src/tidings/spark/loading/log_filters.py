@@ -132,11 +132,11 @@ class PendingChanges:
     def __init__(
         self, attributes: Attributes | None, compiled: Callable[[int], bytes | None]
     ) -> None:
-        """`compiled` returns the identity of the snapshot's node with a number; None for other
-        numbers."""
+        """`compiled` returns the identity of the node with a number in the snapshot; None if the
+        snapshot has no such node."""
         self._attributes = attributes
         self._compiled = compiled
-        self._keys: dict[int, bytes] = {}  # identities of the numbers used here
+        self._keys: dict[int, bytes] = {}  # the identity of each node in these changes
         self._known: dict[int, Change | Unfit] = {}  # by version
 
     def read(self, changes: Iterable[LogChange]) -> tuple[Change, ...]:

@@ -129,7 +129,8 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
 
 
 def _is_current(bulk: Path, attributes: Attributes | None) -> bool:
-    """Would a compilation with these attributes result in the same snapshot as the adopted one?"""
+    """Whether a compilation with these attributes would result in the same snapshot as the adopted
+    one."""
     language = language_in(read_manifest(bulk, FORMAT, VERSION))
     return language == LANGUAGE and _digest(attributes_of(bulk)) == _digest(attributes)
 
@@ -157,7 +158,7 @@ def _link_snapshot(path: Path, bulk: Path) -> None:
 def _link(source: str, target: str) -> None:
     try:
         os.link(source, target)
-    except OSError:  # the file system has no links, or has too many of this file
+    except OSError:  # hard links are not supported, or the file has too many
         shutil.copy2(source, target)
 
 

@@ -68,12 +68,12 @@ class Commit(msgspec.Struct, frozen=True):
     extra_rows: int = 0  # notifications read that have undeclared fields
     extra_fields: int = 0
     life: int = 0  # the life of the channel, as in the pin of the batch
-    before: int = 0  # the number of matched notifications in all batches before
+    before: int = 0  # the number of matched notifications in all earlier batches
     partitions: list[PartitionCounts] = []  # partitions with matched rows
 
     @property
     def needs_numbers(self) -> bool:
-        """Whether the batch is complete only with numbers."""
+        """Whether the batch needs numbers to be complete."""
         return bool(self.partitions) and not self.life
 
     def count_nodes(self) -> dict[int, int]:
@@ -153,13 +153,13 @@ class Commits:
         """The number of committed batches that have their numbers, or need none."""
         last = self.read(len(self) - 1)
         waits = last is not None and last.needs_numbers and last.batch not in self._numbers
-        if waits:  # the numbers may be newer than the commit
+        if waits:  # the numbers may have been written since the commit was read
             self._refresh()
             waits = last is not None and last.batch not in self._numbers
         return 0 if last is None else last.batch + 1 - waits
 
     def _need_since(self, batch: int) -> None:
-        """Read the whole log, if a batch is older than the part that was read."""
+        """Read the whole log if a batch is before the part that was read so far."""
         if batch < self._first:
             self._first, self._places, self._end, after = 0, [], START, self._end
             self._follow(after)

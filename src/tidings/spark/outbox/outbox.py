@@ -95,7 +95,7 @@ class Outbox:
 
     @property
     def channel_folder(self) -> Path:
-        """The folder for what the pipeline knows about its channel."""
+        """The folder for the pipeline's data about its channel."""
         return self.home / "channel"
 
     @property
@@ -116,7 +116,7 @@ class Outbox:
             have = known = uuid.uuid4().hex
             write_whole(theirs, known.encode())
         if have is None and known is not None and not any((checkpoint / "commits").glob("[0-9]*")):
-            have = known  # the process was stopped between the two writes
+            have = known  # the process was killed before it wrote the id to the outbox
         if have is None or have != known:
             raise TidingsError(
                 f"the outbox {self.path} belongs to another checkpoint, not to {checkpoint}; use "

@@ -118,7 +118,7 @@ class OutboxCheck:
 
     def _check_pin(self, commit: Commit) -> None:
         if commit.batch not in self._pins:
-            return  # the commit has the same data
+            return  # an old pin may be missing; the commit has the same data
         try:
             pin = self.outbox.read_pin(commit.batch)
         except TidingsError as problem:

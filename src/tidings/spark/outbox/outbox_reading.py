@@ -35,7 +35,7 @@ from tidings.spark.outbox.numbered_rows import (
 )
 from tidings.spark.outbox.outbox import HOME
 
-ROWS = 16_384  # the most rows of a batch
+ROWS = 16_384  # the most rows that are read at once
 COMMITS = f"{HOME}/commits"
 _GRAIN_FOLDER = re.compile("grain=([^/]+)/")
 
@@ -49,7 +49,8 @@ class OutboxReader:
         """The outbox, as Spark and messages name it."""
         self._system: Any = None
         self._sizes: dict[str, int] = {}  # the copied files
-        self._numbered: tuple[int, dict[str, RowNumbers]] = -1, {}  # a batch, and its files
+        # the batch read last, and the numbers of its files
+        self._numbered: tuple[int, dict[str, RowNumbers]] = -1, {}
         if scheme_of(path):
             self._system, self._root = open_place(path)
             folder = tempfile.mkdtemp(prefix="tidings-commits-")

@@ -396,8 +396,8 @@ def stage_of(
     filing: Filing,
     began: int = 0,
 ) -> Stage:
-    """The instructions with which workers run a batch, which began at a time in microseconds since
-    1970."""
+    """The instructions for the workers that run a batch; `began` is the start of the batch in
+    microseconds since 1970."""
     raw = pa.schema([]) if source.arrow is None else source.arrow
     schema = raw.serialize().to_pybytes()
     extra = settings.extra_fields if is_json(settings) else "refuse"

@@ -175,7 +175,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def channel_place(self) -> str | Path | None:
-        """The address or the folder of the channel, from whose owner the subscriptions come."""
+        """The address or the folder of the channel that the subscriptions come from."""
         given = self.subscriptions.channel
         return given if given is None or scheme_of(given) else self.at(given)
 

@@ -65,7 +65,7 @@ class ChannelStatus(msgspec.Struct, frozen=True):
     """The status of a pipeline's link to its channel."""
 
     address: str
-    handed: int | None  # the last batch that was handed over; None if none was
+    handed: int | None  # the last batch that was handed over; None if there is none
     waiting: WaitingForOwner | None  # why the pipeline waits for the owner, if it does
 
 

@@ -32,7 +32,7 @@ def hand_snapshot(
     adopt: Callable[[], int],
 ) -> int:
     """Let the owner of a folder adopt a snapshot; return the version. If nobody owns the folder any
-    more, `settle` is called, which completes or cuts off what a dead owner wrote, and then `adopt`,
+    more, `settle` is called, which makes the log readable after a dead owner, and then `adopt`,
     which adopts the snapshot in this process. Both raise Owned if there is another owner."""
     asked = Adopt(f"incoming-{(mark := uuid.uuid4().hex[:8])}", mark, owner)
     place, died = folder / f.BULKS / asked.name, b""

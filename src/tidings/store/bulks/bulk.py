@@ -69,7 +69,7 @@ class Bulk:
 
     @property
     def integer(self) -> bool:
-        """Are the ids integers?"""
+        """Whether the ids are integers."""
         return bool(pa.types.is_integer(self.ids.type))
 
     @property

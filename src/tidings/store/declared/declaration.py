@@ -23,8 +23,8 @@ class DeclarationError(TidingsError):
 
 
 class StoredDeclaration(msgspec.Struct, frozen=True, dict=True):
-    """What a channel declares. Without `types`, it declares no attributes, and filters may test
-    everything."""
+    """The declaration of a channel. Without `types`, it declares no attributes, and filters may
+    test everything."""
 
     types: dict[str, str] | None = None
     extra: str | None = None

@@ -39,7 +39,7 @@ CONTENT = 6
 """What the parts are: 1 before journals knew versions, sources and removed nodes; 2 before they had
 cursors; 3 before they had named subscriptions; 4 while nodes repeated the texts of
 subscriptions; 5 before there were bulks."""
-THERE = 1  # the lowest bit of the end mark's value: is there a checkpoint?
+THERE = 1  # the lowest bit of the end mark's value: set if there is a checkpoint
 
 
 class Damaged(EnvironmentProblem):
@@ -212,7 +212,7 @@ def _take(state: JournalState, part: Part) -> None:
             integer, many = state.integer, len(state.bulks)
             state.adopt(one.bulk)
             state.integer = integer  # as in the last change, which may be after the adoption
-            if len(state.bulks) > many:  # otherwise the bulk is lost
+            if len(state.bulks) > many:  # a lost bulk was not added
                 nodes, ids = state.gone_of(many)
                 nodes.update(one.nodes)
                 ids.update(one.ids)

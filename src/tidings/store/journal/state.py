@@ -298,7 +298,7 @@ class Counting:
             if (known := state.nodes.get(thing.node)) is not None:
                 state.nodes[thing.node] = msgspec.structs.replace(known, owners=thing.owners)
         elif isinstance(thing, t.Adopted):
-            if thing.version > history.version:  # otherwise the checkpoint contains it
+            if thing.version > history.version:  # an older adoption is in the checkpoint
                 state.adopt(thing)
                 history.version = thing.version
                 state.last_node = max(state.last_node, thing.version)

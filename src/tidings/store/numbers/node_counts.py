@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-FAST = 1  # the level of the compression
+FAST = 1  # the compression level
 
 
 def pack_counts(counts: Mapping[int, int]) -> bytes:

@@ -38,7 +38,7 @@ from tidings.model import Id
 NAME = "socket"
 SPEAKS = 3  # the version of these messages
 HANDLES = "/proc/self/fd"
-MOST = 1 << 30  # bytes of a message
+MOST = 1 << 30  # the most bytes of a message
 _LENGTH = struct.Struct("<I")
 
 
@@ -134,7 +134,7 @@ def listen(folder: Path) -> socket.socket:
 def close_listener(folder: Path, made: socket.socket) -> None:
     """Stop listening. The caller must still own the folder."""
     with contextlib.suppress(OSError):
-        made.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
+        made.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts connections
     made.close()
     with contextlib.suppress(OSError):
         (folder / NAME).unlink()

@@ -5,7 +5,7 @@
                     └──> grain=mixed, one file for the rows of all other grains
 
 Files are created in the folder of the attempt, and the driver moves them when it commits. Places
-count within the partition; numbering.py says how they become numbers.
+are counted within the partition; numbering.py says how they become numbers.
 
 A partition writes at most MOST_GRAINS files, however its rows are spread over time. The grains with
 the most rows get a file each. All other rows share one file, sorted by grain within each row group.

@@ -38,7 +38,7 @@ def read_rows(
 
 
 def _check_topics(kind: Kind, good: pa.RecordBatch) -> dict[int, str]:
-    """The reasons for the rows that are refused, by position."""
+    """The reason for each refused row, by position."""
     topic, count = kind.definition.attribute, good.num_rows
     names = set(good.schema.names)
     topics = good.column(topic) if topic in names else pa.nulls(count, pa.string())
@@ -78,7 +78,7 @@ def _read_by_class(kind: Kind, decoded: Decoded, extra: str) -> tuple[Decoded, l
 
 
 def _refuse(decoded: Decoded, reasons: dict[int, str]) -> Decoded:
-    """The rows without those at these positions, which become bad rows."""
+    """Turn the good rows at these positions into bad rows, with these reasons."""
     if not reasons:
         return decoded
     bad = np.array(sorted(reasons), np.int64)

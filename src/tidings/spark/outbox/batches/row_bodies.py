@@ -127,7 +127,7 @@ def is_one_blob(rows: pa.RecordBatch) -> bool:
 
 
 def find_not_finite(rows: pa.RecordBatch) -> Numbers:
-    """The rows with numbers that JSON does not have, at any depth."""
+    """The rows that contain NaN or an infinite number, at any depth."""
     columns = [column for column in rows.columns if _has_not_finite(column)]
     if not columns:
         return np.zeros(0, np.int64)

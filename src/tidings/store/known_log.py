@@ -239,7 +239,7 @@ class KnownLog:
             self.numbers[known] = node
 
     def _use(self, id_: Id, node: int) -> int:
-        """Set the node of a subscription; return its node before."""
+        """Set the node of a subscription; return its previous node."""
         before = self.ids.set(id_, node)
         if node:
             self.uses[node] = self.uses.get(node, 0) + 1

@@ -147,7 +147,7 @@ def read_state(found: JournalState) -> State:
 
 
 def stored_filters(found: JournalState) -> Iterator[StoredFilter]:
-    """The filters of all subscriptions, and of nodes that the rendezvous point made."""
+    """The filters of all subscriptions, and of nodes that the rendezvous point created."""
     for id_, one in found.subscriptions.items():
         yield StoredFilter(f"the subscription {id_!r:.80}", one.filter, one.dialect)
     for node, it in own_part(found.nodes).items():

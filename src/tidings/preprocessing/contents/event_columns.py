@@ -10,8 +10,8 @@ so far, with their types. A kernel fills the columns. If the kernel can't read m
 notifications, because of escapes for instance, msgspec fills a class with the same attributes.
 Neither way runs Python code for single values.
 
-A batch must match exactly the filters that its notifications match one by one. So each value must
-be of the type of its column, with two exceptions. An absent value counts as null; if a filter
+A batch must give the same matches as its notifications would give one by one. So each value must be
+of the type of its column, with two exceptions. An absent value counts as null; if a filter
 distinguishes null from absent, the caller reads notifications one by one. A whole number may be in
 a column of doubles, if a double holds it exactly. A notification with any other value is left out
 of the batch, and is read by itself.

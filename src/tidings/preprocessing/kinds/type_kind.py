@@ -5,8 +5,8 @@
     `-- trade  (price, volume)      at and price; a type may inherit from several types.
 
 Types are topics that declare attributes. A condition may use only attributes that the type
-declares or inherits, and attributes of the whole channel. A notification may also have only these
-attributes.
+declares or inherits, and attributes of the whole channel. The same holds for the attributes of a
+notification.
 """
 
 from __future__ import annotations

@@ -230,8 +230,8 @@ def kind_told(said: Description) -> ChannelKind | None:
 
 
 def is_read_by_class(said: Description) -> bool:
-    """Whether a class of an application reads the rows. Then the declared attributes are those that
-    the class returns, not the columns of the rows."""
+    """Whether a class of an application reads the rows. If so, the declared attributes are those
+    that the class returns, not the columns of the rows."""
     return KindDefinition.decode(said.preprocessor).kind == "application"
 
 

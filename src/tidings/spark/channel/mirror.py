@@ -7,9 +7,9 @@
     LIFE/changes/00000000000000001000-00000000000000001007.json    a step, from version to version
 
 A batch uses one version. The owner knows its latest version, and perhaps no other; the owner may be
-down when a batch is repeated. So everything that the owner has sent is on disk here before a batch
-is pinned to it. Only versions that the owner has sent are known: a step contains all changes
-between two of them, and may skip versions.
+down when a batch is repeated. So the changes that the owner has sent are stored here before a batch
+is pinned to their version. Only versions that the owner has sent are known: a step contains all
+changes between two of them, and may skip versions.
 
 Each node is a subscription whose id is the number of the node: the subscriptions that match a row
 are the nodes that match it. A filter that the language now refuses, or that does not fit the

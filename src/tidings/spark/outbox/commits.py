@@ -1,4 +1,5 @@
-"""The commits of an outbox, and the numbers of their nodes: a log with one group for each.
+"""The commits of an outbox and the numbers of their nodes, in one log: a group for each commit, and
+a group for its numbers.
 
     batch       0       0         1       1         2
     group       1 <---- 2 <------ 3 <---- 4 <------ 5        end mark: 5 groups are acknowledged
@@ -86,7 +87,7 @@ class Commit(msgspec.Struct, frozen=True):
 
 
 class Numbers(msgspec.Struct, frozen=True, array_like=True):
-    """The number of each node before the first notification of a batch."""
+    """The last number of each node before a batch."""
 
     batch: int
     before: bytes
@@ -130,8 +131,8 @@ class Commits:
         return decode_commit(record)
 
     def read_numbers(self, batch: int) -> dict[int, int] | None:
-        """The number of each node before the first notification of a batch; None if the log has
-        no numbers of the batch."""
+        """The last number of each node before a batch; None if the log has no numbers of the
+        batch."""
         if batch not in self._numbers:
             self._refresh()
             self._need_since(batch)

@@ -15,15 +15,16 @@
 
 Invariants:
 - A batch exists once it is committed; only the attempt that its commit names counts. Readers ignore
-  all other attempts. They get a batch with its numbers, which the channel gives after the commit.
+  all other attempts. Readers get a batch with its numbers, which the channel assigns after the
+  commit.
 - Files are written in the work folder of an attempt. The committing driver moves only the files
   that tasks reported. So files that are written by a task that was presumed dead never become
   visible.
 - A pin is the first file of its batch to be written, and is never changed, so a repeated batch uses
   the same subscriptions.
 - The writer holds the lock for as long as it may still commit.
-- Commits have no gaps, and a batch begins after the one before it has its numbers. So a commit and
-  all commits before it determine how often each node occurred.
+- Commits have no gaps, and a batch begins only when the previous batch has its numbers. So a commit
+  and all commits before it determine how often each node occurred.
 - Every file is written under a temporary name, synced and renamed. Pins and counters contain a
   digest; a commit has the digests of its batch's files.
 - Files that were moved into place are never removed.
@@ -305,7 +306,8 @@ class Outbox:
         return found
 
     def put_numbers(self, batch: int, before: Mapping[int, int]) -> None:
-        """Store the numbers of a committed batch: by node, the number before its first one."""
+        """Store the numbers of a committed batch: for each node, the last number before the
+        batch."""
         self.log.append_numbers(batch, before)
 
     def read_kept(self) -> KeptCounters | None:

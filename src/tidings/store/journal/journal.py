@@ -271,7 +271,7 @@ class FileJournal:
         self._give(block)
 
     def set_rows(self, first: int, rows: Sequence[Row]) -> None:
-        """Record changes of named subscriptions; `first` is the version of the first."""
+        """Record changes of named subscriptions; `first` is the version of the first change."""
         for row in rows:
             if row.filter is not None:
                 self._integer = type(row.id) is int
@@ -360,7 +360,7 @@ class FileJournal:
 
     @property
     def history(self) -> History:
-        """The history of the nodes that is on the disk."""
+        """The history of the nodes, as it is on the disk."""
         with self._lock, self._name_failures("read"):
             return self._catch_up().history
 
@@ -372,7 +372,7 @@ class FileJournal:
             self._catch_up()
 
     def read_state(self) -> JournalState:
-        """The state that is on the disk; callers must not change it."""
+        """The state, as it is on the disk; callers must not change it."""
         with self._lock, self._name_failures("read"):
             return self._catch_up()
 

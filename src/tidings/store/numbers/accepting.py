@@ -4,11 +4,11 @@
     numbers/*.log   Taken: outbox, batch, attempt, the number before the first, counts
                     Counters: the state at the beginning of a file, so that older files can go
 
-A pipeline commits a batch to its outbox, and then calls `accept`. The answer has the last number of
-each node of the batch before the batch. It is on the disk before `accept` returns. A driver that
-died before it stored the answer asks again, and gets the same answer, because the log has the last
-batch of every outbox. The request also names the attempt: an outbox that was restored from a copy
-may commit a batch of the same number with other rows, which gets new numbers.
+A pipeline commits a batch to its outbox, and then calls `accept`. For each node of the batch, the
+answer has the last number before the batch. The answer is on the disk before `accept` returns. A
+driver that died before it stored the answer asks again, and gets the same answer, because the log
+has the last batch of every outbox. The request also names the attempt: an outbox that was restored
+from a copy may commit a batch of the same number with other rows, which gets new numbers.
 
 Numbers only rise. If this log does not know an outbox, or has another last batch for it, the outbox
 passes its own last numbers (`floor`), and its next numbers are higher. This happens with outboxes
@@ -81,10 +81,10 @@ class Accepting:
         after: int | None,
         floor: Floor,
     ) -> Numbers:
-        """The number of each node before the first notification of a batch; on the disk when this
-        returns. `outbox` is the id of the outbox, and `attempt` identifies the committed rows.
-        `after` is the last batch whose numbers the outbox has, if there is one. `floor` is called
-        if the log has another last batch of this outbox, or none."""
+        """The last number of each node before a batch; the batch is on the disk when this returns.
+        `outbox` is the id of the outbox, and `attempt` identifies the committed rows. `after` is
+        the last batch whose numbers the outbox has, if there is one. `floor` is called if the log
+        has another last batch of this outbox, or none."""
         with self._holding() as log:
             known = self._taken.get(outbox)
             if known is not None and (known.batch, known.attempt) == (batch, attempt):

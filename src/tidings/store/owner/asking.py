@@ -35,9 +35,9 @@ def hand_over(folder: Path, missing: Callable[[], Sequence[s.Asked]], but: bytes
     missing.
 
     `missing` is called once the owner has greeted: by then, the previous owner has ended, and the
-    log has everything that it wrote. Raises Unowned, Died, TidingsError if the owner refuses the
-    changes, and EnvironmentProblem if the owner does not answer. `but` identifies an owner that is
-    not asked again, because it may still make these changes.
+    log has everything that it wrote. Raises Unowned or Died (see these classes), TidingsError if
+    the owner refuses the changes, and EnvironmentProblem if the owner does not answer. `but`
+    identifies an owner that is not asked again, because it may still make these changes.
     """
     with _connect_to_owner(folder) as (link, greeting):
         _need_other(greeting, but)

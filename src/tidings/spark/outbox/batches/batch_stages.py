@@ -203,8 +203,8 @@ def _stage_batch(
 def _match(
     view: View, stage: Stage, tested: pa.RecordBatch, extra: Any, events: Sequence[Event] | None
 ) -> Any:
-    """Match rows: the places of the matching filters. `events` is set if filters test events
-    instead of the columns."""
+    """Match rows, and return the places of the matching filters. `events` is set if filters test
+    events instead of the columns."""
     told = None if stage.channel is None else stage.channel.kind
     calls = None if told is None else find_calls(told, stage.pinned)
     if told is not None and calls is not None and len(calls):

@@ -1,6 +1,6 @@
 """Numbers rows at their nodes: by place within a partition, and by number over all batches.
 
-A worker knows only its partition. For each row, it writes its place within the partition, and
+A worker knows only its partition. The worker writes the place of each row within the partition, and
 counts the occurrences of each node. When the batch is committed, the channel accepts it and returns
 the last number of each node before the batch. The numbers are then computed from the counts, and
 the files of the rows stay as they are:

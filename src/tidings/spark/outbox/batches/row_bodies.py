@@ -36,7 +36,7 @@ def encode_bodies(
     rows: pa.RecordBatch, extra: str | None, time: str | None, began: int
 ) -> pa.Array:
     """The body of each row. `extra` is the column of undeclared fields, and `time` the column with
-    the time, if there are any; `began` is the time of rows without one, in microseconds since
+    the time, if there are any; `began` is the time for rows without a time, in microseconds since
     1970."""
     payloads = encode_rows(rows, extra)
     names = [name for name in rows.schema.names if name != extra]

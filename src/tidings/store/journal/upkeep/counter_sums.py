@@ -2,8 +2,8 @@
 
     single notifications ──> dictionaries      blocks of many ──> a hash table, by kernels
 
-The size of both depends only on the number of different nodes. The numbers at a node increase, so
-the higher of two numbers is the later one.
+The sizes of the dictionaries and of the table depend only on the number of different nodes. The
+numbers at a node increase, so the higher of two numbers is the later one.
 """
 
 from __future__ import annotations

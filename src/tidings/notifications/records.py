@@ -10,7 +10,7 @@ null_marks.py), the value of the field is ABSENT. Arrow then builds a column fro
 have the native type of the column (it accepts a whole double as an integer). If Arrow refuses, the
 values of other types are read one by one.
 
-- msgspec's own reading of times was rejected, because it accepts different texts.
+- msgspec's own parser of times was rejected, because it accepts different texts.
 - Arrow's JSON reader was rejected, because it is no faster, and accepts two objects on a line and
   an object on two lines.
 - Strict types were rejected, because lines with numbers in quotes would take eight times as long.

@@ -80,7 +80,7 @@ class Mirror:
         self.home = home
         self.attributes = attributes
         self.rebuild_after = rebuild_after
-        # tasks need the kind only for predicates; other functions of the kind are in filters
+        # tasks need the kind only if filters may call predicates
         self._kind = kind if kind is not None and kind.predicates else None
         self._predicates = () if self._kind is None else self._kind.predicates
         self._functions = Decisions().functions(self._predicates)

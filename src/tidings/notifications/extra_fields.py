@@ -4,8 +4,9 @@
     line       {"id": 1, "source": "web", "user": {"city": "a", "age": 5}, "lines": [{"x": 1}, {}]}
     extra      {"source": "web", "user": {"age": 5}, "lines": [{"x": 1}, null]}       three fields
 
-Values are copied as they are written. Only lines that have such fields are read here, which takes
-about 0.3 microseconds per field of the line (16 fields, of which 15 are not declared).
+Values are copied as they are written. Only lines with undeclared fields are read here. Reading
+takes about 0.3 microseconds per field of the line (measured with 16 fields, of which 15 are not
+declared).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class ExtraFields(NamedTuple):
-    """The undeclared fields of one row: a JSON object, and how many there are."""
+    """The undeclared fields of one row, as a JSON object, and their number."""
 
     text: str
     fields: int
@@ -78,8 +79,7 @@ def _has_fields(slot: Slot) -> bool:
 
 
 def with_extra(decoded: Decoded, extras: dict[int, ExtraFields], *, kept: bool) -> Decoded:
-    """Add the undeclared fields of good rows, which `extras` contains by position, to the
-    result."""
+    """Add the undeclared fields of good rows to the result; `extras` has them by position."""
     if not extras:
         return decoded
     texts: list[str | None] = [None] * len(decoded.rows)

@@ -40,7 +40,7 @@ from tidings.notifications.schema import schema_of
 Decode = Callable[[Any], Any]
 
 PIECE = 4096
-# null lines cause AttributeError or TypeError
+# a null line causes AttributeError or TypeError
 _REFUSALS = (msgspec.DecodeError, ValueError, RecursionError, AttributeError, TypeError)
 
 

@@ -1,8 +1,8 @@
 """The careful reader of one line of JSON: it returns a record, or says what is wrong.
 
-The careful reader is slow, and is used only for lines that msgspec refused. The careful reader
-descends into the line along the schema and keeps the parts that it has not reached as raw text, so
-that a reason can quote them:
+The careful reader is slow, and is used only for lines that msgspec refused. It follows the schema
+into the line, and keeps the parts that it has not reached as raw text, so that a reason can quote
+them:
 
     {"delay": "12", "user": {"city": 7}}
      delay ── "12" ── 12

@@ -64,7 +64,7 @@ def _values(column: Any) -> list[Any]:
 
 
 def strip_nulls(value: Any) -> Any:
-    """The value without those fields of nested structs that are null."""
+    """The value without the null fields of its structs."""
     if isinstance(value, Mapping):
         return {name: strip_nulls(one) for name, one in value.items() if one is not None}
     return [strip_nulls(one) for one in value] if isinstance(value, list) else value

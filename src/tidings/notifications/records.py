@@ -4,12 +4,13 @@
     Record   class(f0, f1, f2), of
              f0: int | whole | str | None   f1: class(f0) | None   f2: list[class(f0) | None] | None
 
-msgspec checks names and kinds of values while it parses. In place of any value it also accepts a
-text, and in place of an integer a double. A field with a mark (see null_marks.py) is ABSENT where
-an object lacks it. Arrow then builds a column from the values, if all are native (it accepts a
-whole double as an integer). If Arrow refuses, the values of other kinds are read one by one.
+msgspec checks names and kinds of values while it parses. It also accepts a text in place of any
+value, and a double in place of an integer. If an object lacks a field that has a mark (see
+null_marks.py), the value of the field is ABSENT. Arrow then builds a column from the values, if all
+have the native type of the column (it accepts a whole double as an integer). If Arrow refuses, the
+values of other types are read one by one.
 
-- msgspec's own reading of times was rejected, because it accepts different texts.
+- msgspec's own parser of times was rejected, because it accepts different texts.
 - Arrow's JSON reader was rejected, because it is no faster, and accepts two objects on a line and
   an object on two lines.
 - Strict types were rejected, because lines with numbers in quotes would take eight times as long.
@@ -186,7 +187,7 @@ class Record:
             rename=dict(zip(names, self.slots, strict=True)),
             forbid_unknown_fields=closed,
             kw_only=True,
-            gc=False,  # no instance can be part of a cycle
+            gc=False,  # no instance can be part of a reference cycle
         )
 
     def make(self, values: list[Any]) -> Any:

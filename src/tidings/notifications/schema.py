@@ -161,7 +161,7 @@ def describe_unknown_column(path: tuple[str | int, ...], known: Iterable[str]) -
     return f"there is no column '{describe_path((*above, name))}'; {hint}"
 
 
-@lru_cache(maxsize=1024)  # an unknown field usually occurs in every row
+@lru_cache(maxsize=1024)  # cached, because an unknown field usually occurs in every row
 def _find_near(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
     names = {one.lower(): one for one in known}
     return tuple(names[one] for one in difflib.get_close_matches(name.lower(), names, n=3))

@@ -3,8 +3,8 @@
     Changed, whole ──compile──> snapshot ──┐
     Changed, since its last version ───────┴──> view ──> tags of this version
 
-The snapshots and views are those that pipelines on Spark use, in memory. A filter that can't be
-read is left out, as at the rendezvous point.
+This module uses the same snapshots and views as pipelines on Spark, but in memory. A filter that
+can't be read is left out, as at the rendezvous point.
 
 Cost: a change takes a few milliseconds, and after REBUILD_AFTER changes all nodes are compiled
 again (a second for 10,000 filters). `put` may run in another thread: until it is done, tags have
@@ -37,12 +37,12 @@ from tidings.snapshots import DistinctFilters, Snapshot, VersionedSnapshot, View
 LARGEST = 1 << 30  # bytes of attributes; the rendezvous point has its own limit
 FEW = 50  # fewer notifications are tagged one by one, because a batch costs a millisecond
 REBUILD_AFTER = 2_000  # changes
-MOST_AROUND = 500_000  # nodes in the places of one answer
+MOST_AROUND = 500_000  # the most nodes that the places in one answer may list
 
 
 class Place(msgspec.Struct, frozen=True):
-    """The node of a filter at a version; 0 if it has none. Only the rendezvous point knows the
-    current node."""
+    """The number of a filter's node at a version; 0 if the filter has no node. Only the rendezvous
+    point knows whether the node is still current."""
 
     node: int
     life: int
@@ -61,7 +61,7 @@ class _State(NamedTuple):
     view: View
     tells_null: bool
     epoch: int
-    is_whole: bool  # are all nodes of the channel in the view?
+    is_whole: bool  # whether all nodes of the channel are in the view
 
 
 class ChannelView:
@@ -72,7 +72,7 @@ class ChannelView:
         self._kind = _kind_of(told)
         self.attributes = self._kind.attributes
         self._nodes: dict[int, str] = {}
-        self._keys: dict[bytes, list[int]] = {}  # identities of filters, with their nodes
+        self._keys: dict[bytes, list[int]] = {}  # node numbers by the identity of the filter
         self._live: VersionedSnapshot | None = None
         self._changes = 0
         self._state: _State | None = None
@@ -110,7 +110,7 @@ class ChannelView:
         """The calls of predicates that must be decided before these notifications are tagged."""
         found: dict[bytes, PredicateCall] = {}
         for content in contents if len(self._calls) else ():
-            with contextlib.suppress(TidingsError):  # some can't be tagged at all
+            with contextlib.suppress(TidingsError):  # some notifications can't be read
                 event = self._contents.read(content)
                 found.update((call.key, call) for call in self._calls.missing(event))
         return [*found.values()]
@@ -167,7 +167,7 @@ class ChannelView:
         self._state = state
 
     def _warm(self, state: _State) -> None:
-        """Load the kernels before the first tag, because without a cache this takes seconds."""
+        """Load the kernels before the first tag, because loading without a cache takes seconds."""
         load_kernels()
         probe = pa.RecordBatch.from_pydict({"probe": pa.array([1.0, 2.0])})
         state.view.lowest_members(*state.view.match_places(probe))
@@ -224,8 +224,8 @@ class ChannelView:
     # -- tags ----------------------------------------------------------------------------------
 
     def tag(self, content: bytes) -> bytes:
-        """The tag of a notification; raises TidingsError if it can't be read, or if no nodes are
-        known, and Undecided if it needs predicates."""
+        """The tag of a notification; raises TidingsError if the notification can't be read, or if
+        no nodes are known, and Undecided if it needs calls of predicates that are not decided."""
         state = self._need_state()
         nodes = self._lowest(state.view, self._contents.read(content))
         return pack_tag(state.life, state.version, nodes)
@@ -263,8 +263,8 @@ class ChannelView:
         return self._kind.parse(interest, dialect)
 
     def locate(self, asked: m.Locate) -> m.Located:
-        """The places of nodes among all nodes of this version. There are none if a node of the
-        channel is not in this view, because its filter can't be read here: then places would be
+        """The places of nodes in the graph of this version. The answer has no places if any node of
+        the channel is not in this view because its filter can't be read here: places would then be
         incomplete."""
         state = self._need_state()
         known = self._surroundings

@@ -3,11 +3,11 @@
     places of a view     parents, and children, which are found from the parents once per view
     members of a place   nodes whose filters are equal; the one with the higher number is above
 
-A filter that can never match is covered by all others. The rendezvous point gives the node of
-such a filter no edges, so these nodes are left out here.
+A filter that can never match is covered by all others. The rendezvous point gives the node of such
+a filter no edges, so the nodes of such filters are left out here.
 
-Cost: for each view that is asked, a pass over all its nodes and edges (about 0.2 s per million);
-for each node, a step for each edge around it.
+Cost: for each view, one pass over all its nodes and edges (about 0.2 s per million); for each
+request, one step for each edge above or below the node.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from tidings.snapshots import View
 
 Array = npt.NDArray[Any]
-MOST = 4096  # nodes around a node; if there are more, there is no answer
+MOST = 4096  # the most nodes above or below a node; if there are more, there is no answer
 
 
 class Surroundings:
@@ -56,8 +56,8 @@ class Surroundings:
         return sorted(above), sorted(set(below) - self._never)
 
     def _reach(self, place: int, edges: tuple[Array, Array], most: int) -> list[int] | None:
-        """The nodes that can be reached from a place along edges. Dead places, which have no nodes,
-        are passed through."""
+        """The nodes that can be reached from a place along edges. The search continues through dead
+        places, which have no nodes."""
         starts, ends = edges
         seen, todo = {place}, [place]
         found: list[int] = []

@@ -8,8 +8,8 @@ process, as long as the log still has that version:
 
 On disk, the changes are entries of the channel's log, which its rendezvous point writes too, if it
 has one: see folder.py and journal/entries.py. So both use the same versions and the same numbers of
-nodes. A node that the rendezvous point made, for agents, counts as a subscription here; its id is
-made of its number.
+nodes. A node that the rendezvous point created for agents counts as a subscription here; its id is
+derived from the number of the node.
 
 reader.py follows a log, and writer.py appends to it. Before a log is read or written,
 log_opening.py makes it readable.
@@ -123,7 +123,7 @@ class ChangeLog:
     ) -> None:
         self.path = local_path(path, "a log of subscriptions")
         self._given = attributes
-        self._current = attributes  # as last read, see `_key_of`
+        self._current = attributes  # as last read; used by `_key_of`
         self.functions = functions
         try:
             f.make_folder(self.path)
@@ -143,7 +143,7 @@ class ChangeLog:
 
     def put(self, id: Id, filter: str | Filter, dialect: str = SQL, *, owner: str = "") -> int:
         """Set the filter of an id; return the version once the change is on the disk. The log keeps
-        the text of a filter and its dialect; a Filter is kept as SQL. `owner` says who makes the
+        the text of a filter and its dialect; a Filter is kept as SQL. `owner` is the owner of the
         subscription; without it, a subscription that is replaced keeps its owner."""
         need_owner(owner)
         return self._commit(lambda known: [self._request(id, filter, dialect, owner, known)])
@@ -312,12 +312,13 @@ class ChangeLog:
                 one.done = True
 
     def _hand_over(self, one: PendingGroup) -> None:
-        """Let the owner of the folder make changes. If it dies meanwhile, look for them in the log,
-        and make those that are missing.
+        """Let the owner of the folder make changes. If the owner dies meanwhile, look for the
+        changes in the log, and make those that are missing.
 
-        The log is read only when the owner that died is gone for certain, and what it wrote has
-        been taken into the log: after its successor has greeted, or under the lock. Otherwise the
-        successor could take a change into the log that was missing a moment ago.
+        The log is read only once the dead owner can't write any more and the end mark includes
+        everything that it wrote: after its successor has greeted, or under the lock. Otherwise a
+        change could look missing, and the successor could still find it after the end mark and keep
+        it.
         """
         since, died, left, found = self.version, b"", one.changes, 0
 
@@ -339,7 +340,7 @@ class ChangeLog:
             except Unowned:
                 try:
                     if died:
-                        self._writer.commit([])  # takes what the owner wrote into the log
+                        self._writer.commit([])  # keeps the complete groups of the dead owner
                         missing()
                     rest = PendingGroup(left, one.declaration, found)
                     if left:
@@ -355,8 +356,8 @@ class ChangeLog:
 
     def own(self) -> bool:
         """Become the owner of the folder: make the changes of other processes too, until `close`,
-        or until a rendezvous point wants the folder. False if another process owns it, or if
-        nobody can, because it can only be read; then nothing changes."""
+        or until a rendezvous point wants the folder. Returns False, and changes nothing, if another
+        process owns the folder, or if the folder is read-only."""
         with self._writing:
             self._settle()
             if self._ownership is None:
@@ -422,13 +423,13 @@ class ChangeLog:
 
     @property
     def told(self) -> Told:
-        """What the channel declares at present."""
+        """The channel's current declaration."""
 
         def read() -> Told:
             end = self._reader.end()
             try:
                 return self._declared.read(end)
-            except EnvironmentProblem:  # reading the state tells what is damaged
+            except EnvironmentProblem:  # reading the state raises an error that names the damage
                 state = state_at(self.path, end)
                 found = StoredDeclaration.decode(state.history.declaration)
                 return Told(found, state.history.renewed, bool(state.lives))
@@ -437,9 +438,9 @@ class ChangeLog:
 
     def declare(self, attributes: Attributes | None, before: str | None = None) -> int:
         """Declare attributes, in place of those that the channel declares; return the version once
-        this is on the disk. Filters and nodes stay as they are. Raises DeclarationError if a filter
-        uses an attribute that would have another type. `before` is the text of the declaration that
-        is to be replaced; by default, it is the present one."""
+        the declaration is on the disk. Filters and nodes stay as they are. Raises DeclarationError
+        if a filter uses an attribute that would have another type. `before` is the text of the
+        declaration to replace, by default the current one."""
         now = self.told.declaration
         asked = Declare(
             now.text if before is None else before,
@@ -481,8 +482,8 @@ class ChangeLog:
                 raise _refusal(problem) from problem
 
     def _need_fit(self, before: str, asked: Declare) -> None:
-        """Refuse a declaration that does not fit the filters, or that was meant to replace a
-        declaration that is no longer the present one."""
+        """Refuse a declaration that does not fit the filters, or whose `before` is no longer the
+        current declaration."""
         if before != asked.before:
             raise DeclarationError(
                 f"somebody else has declared other attributes in '{self.path}' meanwhile; try again"
@@ -506,7 +507,8 @@ class ChangeLog:
 
     def _declare_given(self, given: Attributes | None) -> StoredDeclaration:
         """The declaration of the channel. If there is none yet, the given attributes become the
-        first, unless the channel has a rendezvous point, whose file declares the attributes."""
+        first declaration, unless the channel has a rendezvous point, whose file declares the
+        attributes."""
         found = self.told
         now = found.declaration
         if now.text or found.had_root or given is None or not may_store(given):
@@ -568,9 +570,9 @@ class ChangeLog:
 
     @contextmanager
     def _drop_old_files_after(self) -> Iterator[None]:
-        """If the block begins a new file, drop those that nobody has written to for a long time.
-        The changes are acknowledged, so a failure is only logged; the next new file is another
-        chance."""
+        """If the block begins a new file, drop the files that nobody has written to for a long
+        time. The changes are acknowledged, so a failure is only logged; the next new file triggers
+        another attempt."""
         begun = self._writer.begun
         yield
         if self._writer.begun == begun:
@@ -610,7 +612,7 @@ class ChangeLog:
         """The type of the subscriptions' ids. Without subscriptions, it is the type of the last id,
         or None if that id is not known."""
         version = self.version
-        try:  # the last change has that type, if the log still contains it
+        try:  # the id in the last change has that type, if the log still has the change
             return type(self.changes(version - 1, version)[0].id) if version else None
         except AdoptedHere:
             state = self._steady(lambda: state_at(self.path, self._reader.end()))

@@ -9,8 +9,8 @@
                                                    `AdoptedHere` if they want only changes
     the channel declared other attributes          none: readers get the entry itself
 
-A node that a named subscription made and the rendezvous point removed is not a change here, because
-its subscriptions had ended before.
+If the rendezvous point removes a node that a named subscription created, readers get no change,
+because the subscriptions of the node had already ended.
 """
 
 from __future__ import annotations

@@ -5,11 +5,12 @@ missing, and then remove them. So the log is complete even if this is interrupte
 removes the remaining segments. A rendezvous point does the same for its own log: see
 journal/journal.py.
 
-Bulks of which nothing is left are dropped in the same way: the checkpoint does not name them.
+A bulk whose nodes and subscriptions have all ended is dropped in the same way: the checkpoint does
+not name it.
 
-Without a rendezvous point, whoever begins a new segment drops those that nobody has written to for
-KEPT_SECONDS. So the versions of that time stay readable, for batches that are repeated and for
-`subscriptions list --at`, and the log does not grow for ever.
+Without a rendezvous point, a writer that begins a new segment drops the segments that nobody has
+written to for KEPT_SECONDS. So recent versions stay readable, for batches that are repeated and for
+`subscriptions list --at`, and the log does not grow forever.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ KEPT_SECONDS = 90 * 86_400.0
 
 
 def last_version_before(folder: Path, moment: float) -> int:
-    """The last version in the segments that were last written before a moment, in seconds since
-    1970; 0 if there is no such segment, or nothing after it."""
+    """The last version in the segments that were not written to since `moment`, in seconds since
+    1970; 0 if there is no such segment, or if the version is not known. The last segment never
+    counts."""
     log = GroupLog(folder)
-    with contextlib.suppress(FileNotFoundError):  # another process dropped it just now
+    with contextlib.suppress(FileNotFoundError):  # another process has just dropped the segment
         segments = log.segments()
         kept = next(
             (one for one in segments if log.path_of(one).stat().st_mtime >= moment), segments[-1]
@@ -68,7 +70,7 @@ def forget(folder: Path, version: int, *, is_owner: bool = False) -> None:
             if (folder / f.BULKS).exists():
                 from tidings.store.bulks import remove_unnamed  # loads pyarrow
 
-                now = state_at(folder, read_mark(folder, log))  # with what was adopted since
+                now = state_at(folder, read_mark(folder, log))  # includes later adoptions
                 remove_unnamed(folder, (one.name for one in now.bulks))
         finally:
             log.close()

@@ -12,11 +12,11 @@
     snapshots/                     compiled subscriptions of pipelines
     aside/                         files of older formats, and data after a loss
 
-The rendezvous point of a channel owns the folder; without one, the driver of a pipeline does. The
-owner takes both locks when it starts, and keeps `owner`. Other writers hold `lock` while they
-append; if somebody holds `owner`, they hand their changes to the owner instead. A driver gives up
-the folder when a rendezvous point asks for it. Readers need no lock, because the end mark says how
-far they may read.
+The rendezvous point of a channel owns the folder; without a rendezvous point, the driver of a
+pipeline does. The owner takes both locks when it starts, and keeps `owner`. Other writers hold
+`lock` while they append; if somebody holds `owner`, they hand their changes to the owner instead. A
+driver gives up the folder when a rendezvous point asks for it. Readers need no lock, because the
+end mark says how far they may read.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Format(msgspec.Struct, frozen=True):
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder of a channel, with its lock, if there is none."""
+    """Create the folder of a channel, with its lock files, if they don't exist."""
     files.make_durable_folder(folder)
     for name in (LOCK, OWNER):
         if not (folder / name).exists():
@@ -63,8 +63,8 @@ def make_folder(folder: Path) -> None:
 
 
 def note_format(folder: Path) -> None:
-    """Write the format, once everything in the folder has it. Each format includes all older ones,
-    so a folder gets the latest format when it is next written."""
+    """Record the current format, once everything in the folder has this format. Each format
+    includes all older ones, so a folder gets the latest format when it is next written."""
     found = read_format(folder)
     if found is None or found.format < CURRENT:
         files.replace_file(folder / FORMAT, msgspec.json.encode(Format()) + b"\n")
@@ -91,8 +91,8 @@ def read_format(folder: Path) -> Format | None:
 
 @contextmanager
 def writing(folder: Path, *, is_owner: bool = False) -> Iterator[None]:
-    """Wait until nobody else writes, then keep others from writing; raises Owned if the folder has
-    an owner, unless the caller is the owner."""
+    """Wait until no other process writes, then lock the folder while the block runs; raises Owned
+    if the folder has an owner, unless the caller is the owner."""
     with files.hold_lock(folder / LOCK):
         if not is_owner and is_owned(folder):
             raise Owned(

@@ -1,7 +1,8 @@
-"""What a writer of a channel's log keeps in memory: ids, identities and numbers, but no texts.
+"""The data that a writer of a channel's log keeps in memory: ids, identities and numbers, but no
+texts.
 
-Subscriptions that were adopted as a whole stay in their files; what changed since is in
-dictionaries (layered.py).
+Subscriptions that were adopted as a whole stay in their files; later changes are in dictionaries
+(layered.py).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class RequestedChange(NamedTuple):
     text: str | None
     key: bytes | None = None
     dialect: str = SQL
-    owner: str = ""  # who makes it; if empty, who made the subscription before
+    owner: str = ""  # if empty, the subscription keeps its owner
 
 
 KeyOf = Callable[[str, str], bytes | None]
@@ -47,26 +48,26 @@ class KnownLog:
         self.log = log
         self.at = state.at
         self.version = state.version
-        self.last = max(state.last_node, state.history.base)  # no number up to this is free
+        self.last = max(state.last_node, state.history.base)  # the highest number in use
         self.has_life = bool(state.history.life)
         self.declaration = state.history.declaration  # see declared/
         self.hidden = state.history.hidden
-        self.is_stale = False  # was the log repaired? Then some of this may be lost
+        self.is_stale = False  # set after a repair, which may have removed data that is known here
         self._key_of = key_of
         self.ids = LiveIds({})
-        # how many named subscriptions each node has; a node that ended is not here
+        # how many named subscriptions each node has, without nodes that have ended
         self.uses: MutableMapping[int, int] = {}
         self.numbers: MutableMapping[bytes, int] = {}  # some of these nodes may have ended
-        self._anonymous: set[int] = set()  # nodes that a rendezvous point made
-        self.owners: dict[Id, str] = {}  # who made the subscriptions, if told and not adopted
-        self.bulks: list[tuple[t.Adopted, Bulk]] = []  # the layers of ids have this order
+        self._anonymous: set[int] = set()  # nodes that a rendezvous point created
+        self.owners: dict[Id, str] = {}  # without adopted subscriptions
+        self.bulks: list[tuple[t.Adopted, Bulk]] = []  # in the order of the layers of `ids`
         self._folder = state.folder
         self._take(state)
 
     def _take(self, state: JournalState) -> None:
         for node, one in own_part(state.nodes).items():
             if any(bulk.first <= node <= bulk.version for bulk in state.bulks):
-                continue  # the bulk has its identity and its uses
+                continue  # the bulk has the identity and the uses of this node
             if one.named:
                 self._add(node, one.key)
             else:
@@ -76,7 +77,7 @@ class KnownLog:
             for id_ in state.gone_of(at)[1]:
                 self._use(id_, 0)
         own = own_part(state.subscriptions)
-        if not state.bulks:  # at once, because there may be a million
+        if not state.bulks:  # all ids at once, because there may be a million
             self.ids = LiveIds({id_: one.node for id_, one in own.items()})
         for id_, it in own.items():
             if state.bulks:
@@ -87,7 +88,8 @@ class KnownLog:
         for at in range(len(state.bulks)):
             for node in state.gone_of(at)[0] - own_part(state.nodes).keys():
                 self._end(node)
-            # a bulk still says which nodes it shared; those that ended since must not come back
+            # the files of a bulk still list its shared nodes; nodes that have ended since must not
+            # return
             for node in self.bulks[at][1].shared.values():
                 if not self.uses.get(node, 1) and node not in state.nodes:
                     self._end(node)
@@ -98,7 +100,7 @@ class KnownLog:
 
         assert self._folder is not None, "a state with bulks was read from a folder"
         bulk = open_bulk(self._folder, one.name, one.first, one.identity)
-        # a node that ended must not hide one of the bulk
+        # a node that has ended must not hide a node of the bulk
         own = own_part(self.numbers)
         for key in [key for key, node in own.items() if node not in self.uses]:
             del own[key]
@@ -111,7 +113,7 @@ class KnownLog:
         self.bulks.append((one, bulk))
 
     def _owner_of(self, id_: Id) -> str:
-        """Who made a subscription, if told."""
+        """The owner of a subscription; empty if it has none."""
         layers = self.ids.nodes.layers if isinstance(self.ids.nodes, Layered) else []
         if id_ not in own_part(self.ids.nodes):
             for (one, bulk), layer in zip(reversed(self.bulks), reversed(layers), strict=True):
@@ -126,7 +128,7 @@ class KnownLog:
 
         if not len(snapshot.ids):
             return
-        # an id that is not there yet; its type and its name must fit
+        # the ids must be new, of the right type, and not reserved
         ids, is_text = snapshot.ids, not pa.types.is_integer(snapshot.ids.type)
         ahead = ProjectedIds(self.ids, folder)
         kind = ids.type
@@ -146,7 +148,7 @@ class KnownLog:
             ahead.take([(id_, "")])
 
     def find_shared(self, keys: Sequence[bytes]) -> dict[int, int]:
-        """The living nodes that have the identities of a snapshot already, by place.
+        """By place in a snapshot: the existing node with the same identity, if there is one.
 
         The first halves of identities are compared as arrays. Only identities whose first half is
         known are looked up.
@@ -224,11 +226,11 @@ class KnownLog:
 
     def _add(self, node: int, key: bytes) -> None:
         self.uses[node] = 0
-        if key:  # the identity is lost if the log was damaged
+        if key:  # empty if damage to the log destroyed the identity
             self.numbers[key] = node
 
     def _add_anonymous(self, node: int, interest: bytes, key: bytes) -> None:
-        """Add a node that a rendezvous point made. Older releases did not store its identity."""
+        """Add a node that a rendezvous point created. Older releases did not store its identity."""
         self.uses[node] = 0
         self._anonymous.add(node)
         self.ids.anonymous = len(self._anonymous)
@@ -237,7 +239,7 @@ class KnownLog:
             self.numbers[known] = node
 
     def _use(self, id_: Id, node: int) -> int:
-        """Set the node of a subscription; return its node before."""
+        """Set the node of a subscription; return its previous node."""
         before = self.ids.set(id_, node)
         if node:
             self.uses[node] = self.uses.get(node, 0) + 1

@@ -1,8 +1,8 @@
 """A mapping that consists of fixed layers, whose content is in files, and of changes in a
 dictionary.
 
-A key is alive in at most one place: in the dictionary, or in one layer. A key that is set or
-removed is noted as gone in the layer that had it.
+A key is in use in at most one place: in the dictionary, or in one layer. When a key is set or
+removed, the layer that had it marks it as gone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Layer(NamedTuple, Generic[K, V]):
 
 
 class Layered(MutableMapping[K, V]):
-    """See the top of the module."""
+    """A mapping with fixed layers below a dictionary of changes."""
 
     def __init__(self, own: dict[K, V]) -> None:
         self.own = own
@@ -82,7 +82,7 @@ class Layered(MutableMapping[K, V]):
 
 
 def put_over(below: MutableMapping[K, V], layer: Layer[K, V]) -> MutableMapping[K, V]:
-    """The mapping with another layer, none of whose keys is alive in it."""
+    """Add a layer to a mapping, which must have none of the layer's keys."""
     found = below if isinstance(below, Layered) else Layered(dict(below))
     found.layers.append(layer)
     return found

@@ -1,9 +1,9 @@
 """The ids of the subscriptions of a channel, and their type.
 
 The ids of all subscriptions are texts, or all are integers, because a snapshot can hold only one
-kind. Nodes that a rendezvous point made have ids of that kind too. Logs from before this rule may
-have both kinds of ids. The subscriptions in such a log can be changed and dropped, but new ids are
-refused until only one kind is left.
+kind. Nodes that a rendezvous point created have ids of that kind too. Logs from before this rule
+may have both kinds of ids. The subscriptions in such a log can be changed and dropped, but new ids
+are refused until only one kind is left.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class LiveIds:
         self.texts = sum(type(id_) is str for id_ in self.nodes)
         self.anonymous = 0
         """Nodes that a rendezvous point made, each of which counts as a subscription."""
-        self.integer = False  # are the ids of those nodes integers?
+        self.integer = False  # whether the ids of these nodes are integers
 
     def adopt(self, nodes: Layer[Id, int], *, integer: bool) -> None:
         """Add the ids of a bulk."""
@@ -41,7 +41,7 @@ class LiveIds:
         return found
 
     def set(self, id_: Id, node: int) -> int:
-        """Set the node of a subscription, 0 to remove it; return its node before, or 0."""
+        """Set the node of a subscription, 0 to remove it; return its previous node, or 0."""
         before = self.nodes.get(id_, 0)
         if node:
             self.nodes[id_] = node

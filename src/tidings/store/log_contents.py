@@ -1,8 +1,9 @@
-"""What a log of subscriptions says: its changes, its state at a version, and what a repair did.
+"""The contents of a log of subscriptions: its changes, its state at a version, and the result of a
+repair.
 
     JournalState, the state of the whole channel ──read_state──> State, its subscriptions
 
-A node that the rendezvous point made, for agents, counts as a subscription here.
+A node that the rendezvous point created for agents counts as a subscription here.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ class Adoption(msgspec.Struct, frozen=True):
 
 
 class Declared(msgspec.Struct, frozen=True):
-    """The channel declared other attributes or another kind of interest, or there was a change in
-    which filters it refuses."""
+    """The channel declared other attributes or another kind of interest, or the set of filters that
+    it refuses has changed."""
 
     version: int
     declaration: StoredDeclaration
@@ -89,7 +90,7 @@ class State(msgspec.Struct, frozen=True):
 
     @property
     def named(self) -> list[Id]:
-        """The ids of subscriptions that are not just nodes of the rendezvous point."""
+        """The ids of named subscriptions, without the nodes of the rendezvous point."""
         return [id_ for id_ in self.subscriptions if id_ not in self.anonymous]
 
     def dialect(self, id_: Id) -> str:
@@ -98,7 +99,7 @@ class State(msgspec.Struct, frozen=True):
 
 
 class Repair(msgspec.Struct, frozen=True):
-    """What was wrong with a log, and what was done."""
+    """The result of a repair: the problems of the log, and the versions that were lost."""
 
     problems: list[str]
     """One sentence each; if empty, nothing was wrong and nothing was done."""
@@ -118,7 +119,7 @@ def change_of(record: ChangeRecord) -> Change:
 
 
 def read_state(found: JournalState) -> State:
-    """The subscriptions of a state, in which each node of the rendezvous point is one too."""
+    """The subscriptions of a state; each node of the rendezvous point counts as one."""
     subscriptions: Subscriptions = {}
     dialects: Dialects = {}
     owners: dict[Id, str] = {}
@@ -146,7 +147,7 @@ def read_state(found: JournalState) -> State:
 
 
 def stored_filters(found: JournalState) -> Iterator[StoredFilter]:
-    """The filters of all subscriptions, and of nodes that the rendezvous point made."""
+    """The filters of all subscriptions, and of nodes that the rendezvous point created."""
     for id_, one in found.subscriptions.items():
         yield StoredFilter(f"the subscription {id_!r:.80}", one.filter, one.dialect)
     for node, it in own_part(found.nodes).items():

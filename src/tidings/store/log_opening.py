@@ -1,8 +1,7 @@
-"""Prepares a channel's log when it is opened: after a writer died, or when an older release wrote
-it.
+"""Prepares a channel's log when it is opened, in case a writer died or an older release wrote it.
 
 Complete groups after the mark are kept, and an incomplete group is cut off. If another writer or an
-owner is active, nothing is changed: they do the same before they append.
+owner is active, nothing is changed: it prepares the log itself before it appends.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def _take_what_is_left(folder: Path) -> None:
         except PermissionError:
             return  # without write permission, read only up to the mark
         if turn != "busy" or time.monotonic() > limit:
-            return  # an owner that writes needs no help
+            return  # an owner prepares the log itself
         time.sleep(PAUSE)
 
 

@@ -6,8 +6,8 @@ needs no lock. To find the end, a reader reads one small file and calls stat onc
 mark comes from a writer that is still writing, or from a writer that died. After a writer died,
 log_opening.py keeps the data or cuts it off.
 
-Cost: a reader that follows a log reads all groups since it last read the end mark, and those of a
-rendezvous point contain notifications too.
+Cost: a reader that follows a log reads all groups since it last read the end mark, and the groups
+of a rendezvous point also contain notifications.
 """
 
 from __future__ import annotations
@@ -75,13 +75,14 @@ class Reader:
             self._forget_points()
         self._end = mark
         if self._points and self._points[-1].version == version_in(mark):
-            self._points.pop()  # the later position is nearer to later changes
+            self._points.pop()  # of two points with the same version, the later one is kept
         self._points.append(Point(version_in(mark), end_of(mark)))
         if len(self._points) > MOST_POINTS:  # drop every other point in the older half
             self._points[: MOST_POINTS // 2] = self._points[: MOST_POINTS // 2 : 2]
 
     def forget_points(self) -> None:
-        """Start from the files again, because a repair may have cut off what was known."""
+        """Read the files again from the start, because a repair may have cut off data that was read
+        before."""
         with self._mutex:
             self._forget_points()
 
@@ -132,8 +133,8 @@ class Reader:
         self._refuse(version, oldest, read_checkpoint(self._folder, end))
 
     def _first(self, segment: int, end: Mark, log: GroupLog) -> Point | None:
-        """The position at which a segment begins, and the last version before it; None if an older
-        release wrote it, so that the version is unknown."""
+        """The position at which a segment begins, and the last version before it; None if the
+        version is unknown, because an older release wrote the segment."""
         if segment not in self._firsts:
             start = log.start_of(segment)
             walk = log.walk(start or START, end_of(end))
@@ -152,15 +153,15 @@ class Reader:
         )
 
     def _complain(self, problem: str, end: Mark) -> NoReturn:
-        state_at(self._folder, end)  # if the state can't be read, the error says where
+        state_at(self._folder, end)  # raises a more exact error if the state can't be read
         raise damage_error(self._folder, problem, version_in(end), version_in(end))
 
 
 def state_at(
     folder: Path, mark: Mark, version: int | None = None, *, counted: bool = False
 ) -> JournalState:
-    """The state at a version up to the end of the log, by default at the end; raises LogError if it
-    was dropped. Only with `counted` does the state have counters, publishers and serials."""
+    """The state at a version, by default at the end of the log; raises LogError if the log has
+    dropped that state. The state has counters, publishers and serials only with `counted`."""
     state, last = read_checkpoint(folder, mark), version_in(mark)
     upto = last if version is None else version
     if upto < state.version:
@@ -221,7 +222,7 @@ def read_mark(folder: Path, log: GroupLog) -> Mark:
             raise damage_error(folder, f"its end mark {folder / END} is missing or corrupt", 0, 0)
         return NOTHING
     if mark.number and size_of(log.path_of(mark.segment)) < mark.offset:
-        state_at(folder, mark)  # the error says where the log ends
+        state_at(folder, mark)  # raises an error that says where the log ends
     return mark
 
 

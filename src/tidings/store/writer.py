@@ -7,7 +7,7 @@ appends its own changes. So all writers give equal filters the same number.
 
 Each change takes the next version, and a new node gets the version of its change as its number.
 After its last subscription has ended, a filter that returns gets a new number. If the channel ever
-had a rendezvous point, though, agents may use the node, so only the rendezvous point ends it.
+had a rendezvous point, agents may use the node too, so only the rendezvous point ends it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PendingGroup(msgspec.Struct):
 
 
 class Redeclared(Exception):
-    """Identities were computed with a declaration that is no longer that of the channel."""
+    """Identities were computed with a declaration that has been replaced."""
 
 
 class Writer:
@@ -66,7 +66,8 @@ class Writer:
         """Does this process own the folder, and commit for others too?"""
 
     def commit(self, wanted: Iterable[PendingGroup]) -> None:
-        """Append the changes that are possible, as one group, after what a writer that died left.
+        """Append the changes that are possible, as one group, after the complete groups that a dead
+        writer left.
 
         Impossible changes get an error, and all others get a version. Raises Owned if another
         process owns the folder.
@@ -92,7 +93,7 @@ class Writer:
             self._refusal = f"{problem}; until then it accepts no changes"
             raise LogError(self._refusal) from problem
         except f.Owned:
-            self._known = None  # the owner changes it, so it need not be kept
+            self._known = None  # the owner will change the log, so this would be out of date
             raise
         except EnvironmentProblem as problem:
             self._known = None
@@ -104,7 +105,7 @@ class Writer:
 
     @contextmanager
     def _closing_files(self) -> Iterator[None]:
-        """Close the files afterwards, because the log may be replaced before the next call."""
+        """Close the files after the block, because the log may be replaced before the next call."""
         known = self._known
         try:
             yield
@@ -118,7 +119,7 @@ class Writer:
         from tidings.store.bulks import remove_unnamed, write_bulk  # loads pyarrow
 
         with self._changing() as known:
-            # remains of a process that was killed during an adoption
+            # removes the bulk of a process that was killed during an adoption
             remove_unnamed(self._folder, (one.name for one, _ in known.bulks))
             known.need_adoptable(snapshot, self._folder)
             if not len(snapshot.numbers):
@@ -133,7 +134,7 @@ class Writer:
                 known.apply([record])
                 self._append_records(known, [record], before)
             except LostEnd:
-                raise  # the entry may be in the log
+                raise  # the entry may be in the log, so its bulk must stay
             except (OSError, EnvironmentProblem, LogError):
                 with suppress(OSError):
                     remove_unnamed(self._folder, named)
@@ -170,7 +171,7 @@ class Writer:
                 if not self._read_rest(known).is_stale:
                     return known
             except LogError:
-                pass  # a repair may have cut off what was known
+                pass  # a repair may have cut off data that was read before
         known = self._known = self._load(mark)
         return self._read_rest(known)
 
@@ -212,8 +213,8 @@ class Writer:
         self._append_records(known, encode_rows(first, entries), before)
 
     def _append_records(self, known: KnownLog, records: list[bytes], before: int) -> None:
-        """Append the records of a group, which are applied already; `before` is the version before
-        them."""
+        """Append the records of a group, which were already applied to `known`; `before` is the
+        version before them."""
         mark = known.log.marked
         assert mark is not None, "`take_end` has read or written the mark"
         try:

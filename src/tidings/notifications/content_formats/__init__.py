@@ -11,8 +11,8 @@ structured mode is decoded like any other JSON object.
     xml_content.py       elements as attributes
     row_content.py       the row of a pipeline: JSON, and the types that JSON does not have
 
-For channel, which tags notifications, and for routing, which hands their attributes to subscribers;
-not for users. Start at content_decoder.py.
+Used by channel, which tags notifications, and by routing, which hands their attributes to
+subscribers; not for users. Start at content_decoder.py.
 """
 
 from tidings.notifications.content_formats.content_decoder import decode_content, is_json

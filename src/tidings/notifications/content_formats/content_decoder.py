@@ -43,7 +43,8 @@ def decode_content(content: bytes) -> dict[str, Any]:
 
 
 def _find_xml(content: bytes) -> str:
-    """What is wrong with XML that does not begin with its first tag; empty if this is not XML."""
+    """The problem with XML that does not begin with its first tag; empty if the content is not
+    XML."""
     if content[:2] in (b"\xff\xfe", b"\xfe\xff") or content[:2] in (b"<\0", b"\0<"):
         return "it is in UTF-16; expected UTF-8"
     if content[:3] == b"\xef\xbb\xbf" and content[3:].lstrip()[:1] == b"<":

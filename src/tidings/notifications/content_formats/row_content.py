@@ -1,13 +1,14 @@
-"""The row of a pipeline as attributes: a JSON object, and the types that JSON does not have.
+"""Decodes the row of a pipeline into attributes: a JSON object, and the types that JSON does not
+have.
 
     columns   at: timestamp   lines: list<struct<sku: string, price: decimal(10, 2)>>   id: integer
     types     {"at": "time", "lines": [{"price": "decimal"}]}
     JSON      {"at": "2013-01-01T05:00:00Z", "lines": [{"sku": "a", "price": 1.10}], "id": 7}
     read      at: a datetime, price: Decimal("1.10")
 
-In `types`, an object has the fields of a struct, and a list has the type of the elements of a list,
-or of the values of a map. Everything that is not in `types` is read as JSON. A date becomes its
-midnight in UTC, and a time without a zone is in UTC, as in filters.
+In `types`, an object gives the types of the fields of a struct, and a list with one type gives the
+type of the elements of a list, or of the values of a map. Everything that is not in `types` is read
+as JSON. A date becomes its midnight in UTC, and a time without a zone is in UTC, as in filters.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def _read(raw: Any, types: Types) -> Any:
         if bytes(raw)[:1] == b"[":
             return [_read(one, types[0]) for one in _as_elements(raw)]
         return {name: _read(one, types[0]) for name, one in _as_fields(raw).items()}
-    return _as_value(raw)  # a type of a later release
+    return _as_value(raw)  # a type that a later release added
 
 
 def _read_time(text: str) -> dt.datetime:

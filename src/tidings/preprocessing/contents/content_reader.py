@@ -12,7 +12,7 @@ from tidings.preprocessing.kinds import Kind
 
 
 class ExtraFields(msgspec.Struct):
-    """How many fields of notifications are not declared, and how many notifications have any."""
+    """The number of undeclared fields, and the number of notifications that have any."""
 
     notifications: int = 0
     fields: int = 0
@@ -33,7 +33,7 @@ class Contents:
         return self._attributes is not None
 
     def are_short(self, contents: Sequence[bytes]) -> bool:
-        """Are all contents within the limit?"""
+        """Whether all contents are within the size limit."""
         return max(map(len, contents), default=0) <= self._most
 
     def read(self, content: bytes) -> Event:
@@ -51,7 +51,7 @@ class Contents:
             if not isinstance(event, dict):
                 raise ValueError("Expected `object`")
         except (ValueError, RecursionError) as problem:  # raised by msgspec, or for invalid UTF-8
-            decode_content(content)  # says what is wrong with XML
+            decode_content(content)  # if this is bad XML, raises an error that says why
             raise NotificationError(f"the notification is not a JSON object: {problem}") from None
         return self._attributes.read(self._kind.read(event))
 

@@ -1,4 +1,4 @@
-"""The attributes of many notifications, from JSON to columns.
+"""Decodes the attributes of many notifications from JSON into columns.
 
     contents ──JsonReader, compiled────────────────────> columns ──> batch for Matcher.match_batch
          └─ many odd ones ──msgspec, into one class──> records ──^
@@ -10,10 +10,11 @@ so far, with their types. A kernel fills the columns. If the kernel can't read m
 notifications, because of escapes for instance, msgspec fills a class with the same attributes.
 Neither way runs Python code for single values.
 
-A batch must match exactly the filters that its notifications match one by one. So each value must
-be of the type of its column, with two exceptions. An absent value counts as null; if a filter
-distinguishes the two, the caller makes no batch. A whole number may be in a column of doubles, if a
-double holds it exactly. All other notifications are left out of the batch, and are read one by one.
+A batch must give the same matches as its notifications would give one by one. So each value must be
+of the type of its column, with two exceptions. An absent value counts as null; if a filter
+distinguishes null from absent, the caller reads notifications one by one. A whole number may be in
+a column of doubles, if a double holds it exactly. A notification with any other value is left out
+of the batch, and is read by itself.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tidings.matching.json_columns import KINDS, JsonReader
 
 MOST_NAMES = 256  # the most attributes of the record class
 MOST_LEARNED = 8  # the most notifications of one batch whose attributes are added to the class
-MOST_ODD = 8  # if more than one in this many notifications is left out, there is no batch
+MOST_ODD = 8  # if more than 1 of MOST_ODD notifications is left out, no batch is built
 EXACT = 2.0**53  # whole numbers below this are exact as doubles
 
 _decode = msgspec.json.Decoder(dict[str, object]).decode
@@ -44,7 +45,8 @@ _REFUSALS = (msgspec.DecodeError, ValueError, RecursionError)
 
 
 class Read(NamedTuple):
-    """A row for each notification; the rows of the `odd` notifications are empty."""
+    """A batch with a row for each notification. The notifications `odd` are left out: their rows
+    are empty."""
 
     batch: pa.RecordBatch
     odd: list[int]
@@ -75,7 +77,8 @@ class EventColumns:
         return None
 
     def _read_any(self, contents: Sequence[bytes]) -> Read | None:
-        """Read columns with msgspec, which also learns the first attributes."""
+        """Read columns with msgspec, and learn new attributes from notifications that it
+        refuses."""
         records: list[Any] = []
         odd: list[int] = []
         learned = 0
@@ -110,7 +113,7 @@ class EventColumns:
         return pa.RecordBatch.from_arrays(columns, [*self._kinds])
 
     def _learn_from(self, content: bytes) -> bool:
-        """Learn the attributes of a notification; False if that does not make it readable."""
+        """Learn the attributes of a notification; False if the notification still can't be read."""
         try:
             event = _decode(content)
         except _REFUSALS:

@@ -24,14 +24,14 @@ NAME = "application"
 
 
 class InterestClass(Protocol):
-    """The class of an application. It is made with the channel's settings as keyword arguments. For
-    the same arguments, its methods must return the same results in every process. If its rules
-    change, its `version` must change too: stored interests are then read again."""
+    """The class of an application. It is instantiated with the channel's settings as keyword
+    arguments. For the same arguments, its methods must return the same results in every process. If
+    its rules change, its `version` must change too: stored interests are then read again."""
 
     version: str
 
     def columns(self) -> Mapping[str, str]:
-        """The attributes that it adds to those of the channel, with their types."""
+        """The attributes that the class adds to those of the channel, with their types."""
 
     def read_interest(self, text: str) -> str:
         """The filter in SQL. To refuse the interest, raise ValueError with the reason."""
@@ -126,6 +126,6 @@ def _load(name: str) -> Any:
 
 
 def _describe_failure(name: str, problem: Exception) -> str:
-    if isinstance(problem, ValueError):  # its text is the reason
+    if isinstance(problem, ValueError):  # the text of a ValueError is the reason
         return str(problem)[:300] or f"the preprocessor '{name}' refuses this"
     return f"the preprocessor '{name}' raised {type(problem).__name__}: {str(problem)[:200]}"

@@ -1,5 +1,5 @@
-"""A channel's definition of its kind of interest. The journal stores it and `Described` carries it
-as JSON."""
+"""A channel's definition of its kind of interest. The journal stores it as JSON, and the message
+`Described` contains this JSON."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class KindDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     def encode(self) -> str:
-        """As JSON; empty for the kind `content` without predicates. Equal definitions have equal
-        texts."""
+        """The definition as JSON; empty for the kind `content` without predicates. Equal
+        definitions have equal texts."""
         is_empty = self.kind == "content" and not self.predicates
         return "" if is_empty else _encode(self).decode()
 
@@ -70,13 +70,14 @@ class KindDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def digest(self) -> str:
-        """A digest of the definition, by which reports show which definition a node uses."""
+        """A digest of the definition; reports use it to show which definition a node uses."""
         text = msgspec.structs.replace(self, off={}).encode()
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
     @classmethod
     def decode(cls, text: str) -> KindDefinition:
-        """Read what `encode` wrote; raises TidingsError if a newer release wrote it."""
+        """Decode the text that `encode` returned; raises TidingsError if it is from a newer
+        release."""
         if not text:
             return cls()
         try:

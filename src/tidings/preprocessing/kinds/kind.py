@@ -1,4 +1,4 @@
-"""What a channel of one kind does: it turns interests into filters, and reads events for them."""
+"""Turns the interests of a channel into filters, and reads events for these filters."""
 
 from __future__ import annotations
 

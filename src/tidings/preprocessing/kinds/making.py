@@ -1,4 +1,4 @@
-"""Makes the kind of a channel from its definition.
+"""Creates the kind of a channel from its definition.
 
 The declared attributes of a channel are those of its file, those that its kind adds (the attribute
 with the topic, the attributes of types, the columns of an application's class), and an ontology for
@@ -30,8 +30,8 @@ class Replaced(NamedTuple):
 
 
 def replace_definition(before: KindDefinition, after: KindDefinition) -> Replaced:
-    """The definition `after`; topics that only `before` has are retired. A predicate that was
-    switched off stays off until its package has another version."""
+    """The definition `after`, with the topics that only `before` has as retired topics. A predicate
+    that was switched off stays off until its package has another version."""
     same = {
         name: reason
         for name, reason in before.off.items()
@@ -46,7 +46,7 @@ def replace_definition(before: KindDefinition, after: KindDefinition) -> Replace
 
 
 def declare(attributes: Attributes | None, definition: KindDefinition) -> Attributes | None:
-    """The attributes that a channel of this kind declares, from those of its file. If the file
+    """The attributes that a channel of this kind declares, given those of its file. If the file
     declares none, filters may also use undeclared attributes."""
     if definition.kind == "content":
         return attributes
@@ -82,7 +82,7 @@ def make_kind(attributes: Attributes | None, definition: KindDefinition) -> Kind
 
 
 def _add_columns(types: Mapping[str, Any], definition: KindDefinition) -> dict[str, Any]:
-    """The declared types with those that the kind adds; raises AttributesError if they disagree."""
+    """The declared types and those that the kind adds; raises AttributesError if they disagree."""
     found = dict(types)
     if definition.kind == "application":
         who = f"the preprocessor '{definition.entry_point}'"

@@ -3,9 +3,9 @@
     baseball                       isa(topic, 'baseball')
     baseball WHERE innings > 9     isa(topic, 'baseball') AND innings > 9
 
-A topic becomes a filter on the attribute that has the topic, and so covering between topics follows
-from the ontology. A notification without a topic, or with an unknown one, is refused: nobody would
-get it, and a misspelt topic should be noticed.
+A topic becomes a filter on the attribute that has the topic, so the ontology determines which topic
+covers which. A notification without a topic, or with an unknown topic, is refused: nobody would get
+it, and the publisher should notice a misspelt topic.
 
 Cost: `isa` tests `preorder(topic)`, a number that is looked up. At the rendezvous point it is a
 plain term, like an attribute, so topics are placed and matched by the indexes of plain filters.
@@ -84,8 +84,8 @@ class Topics(Kind):
 
 
 def _split(text: str) -> Iterator[tuple[str, int | None]]:
-    """The possible topics of an interest, each with the place where its condition starts. The word
-    WHERE may be part of a topic."""
+    """The possible topics of an interest, each with the position at which its condition starts. The
+    word WHERE may be part of a topic."""
     yield text.strip(), None
     for one in _WHERE.finditer(text):
         yield text[: one.start()].strip(), one.end()

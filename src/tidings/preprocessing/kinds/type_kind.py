@@ -5,7 +5,8 @@
     `-- trade  (price, volume)      at and price; a type may inherit from several types.
 
 Types are topics that declare attributes. A condition may use only attributes that the type
-declares or inherits, and attributes of the whole channel. A notification may have only those, too.
+declares or inherits, and attributes of the whole channel. The same holds for the attributes of a
+notification.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class Types(Topics):
             above = (own for one, own in names.items() if self.ontology.isa(type_, one))
             self._foreign[type_] = self._all - frozenset[str]().union(*above)
         for type_ in self.ontology.retired:
-            self._foreign[type_] = frozenset()  # its attributes are no longer known
+            # the attributes of a retired type are no longer known
+            self._foreign[type_] = frozenset()
 
     def check_condition(self, topic: str, condition: Filter, text: str) -> None:
         foreign = self._foreign[self.ontology.topic_of(topic)]

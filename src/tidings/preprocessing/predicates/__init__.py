@@ -5,8 +5,8 @@
        `──arguments──> helper process, with a deadline ──true, false or null──> decisions
 
 A predicate is a function of its arguments, and nothing else is known about it: equal calls have
-equal results, and no other covering is assumed. Its code comes from an entry point of the group
-`tidings.predicates`, never over the network.
+equal results, and no call is assumed to imply another. Its code comes from an entry point of the
+group `tidings.predicates`, never over the network.
 
 Predicates are not called while a notification is matched, because they may be slow, or never
 return. First the calls that the notification needs are collected (`Undecided`); a helper process

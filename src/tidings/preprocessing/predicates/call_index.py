@@ -1,7 +1,8 @@
 """Which calls of predicates a notification needs, and which of them are not decided yet.
 
-A filter needs its calls if the notification passes all of its plain tests. Cost: one test of plain
-conditions for each filter that calls predicates; an index can't decide what a program returns.
+A filter needs its calls if the notification passes all of its plain tests. Cost: for each filter
+that calls predicates, its plain tests are evaluated; no index is used, because an index can't
+predict the result of a predicate.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class CallIndex:
                     continue
                 seen.add(text)
                 arguments = tuple(evaluate(one, event) for one in call.args[1:])
-                if None not in arguments:  # otherwise the result is null
+                if None not in arguments:  # with a null argument, the result is null
                     one = PredicateCall(_name_of(call), arguments)
                     if one not in self._decisions:
                         found[one.key] = one

@@ -6,13 +6,13 @@ import hashlib
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-MOST_KEPT = 50_000  # results, about 200 bytes each
+MOST_KEPT = 50_000  # the most results that are kept, about 200 bytes each
 
 Key = bytes
 
 
 class PredicateCall(NamedTuple):
-    """A call of a predicate. None of its arguments is null."""
+    """A call of a predicate; no argument is null."""
 
     name: str
     arguments: tuple[Any, ...]
@@ -26,8 +26,8 @@ class PredicateCall(NamedTuple):
 
 
 class Decisions:
-    """Results by call: true, false, or None for null. The oldest are forgotten; a notification that
-    needs one of those waits for the predicate again."""
+    """Results by call: true, false, or None for null. The oldest results are dropped; a
+    notification that needs a dropped result waits for the predicate again."""
 
     def __init__(self) -> None:
         self._results: dict[Key, bool | None] = {}
@@ -46,8 +46,9 @@ class Decisions:
         self._most = max(MOST_KEPT, 2 * count)
 
     def functions(self, names: Iterable[str]) -> dict[str, Callable[..., Any]]:
-        """The functions for reading filters that call these predicates. A call that is not
-        decided is null; the caller must make sure that no filter needs it (CallIndex)."""
+        """Functions that look up results, with which filters that call these predicates are parsed.
+        A call that is not decided returns null; the caller must make sure that no filter needs it
+        (CallIndex)."""
 
         def look_up(name: str) -> Callable[..., Any]:
             return lambda *values: self._results.get(PredicateCall(name, values).key)

@@ -6,8 +6,8 @@
     stdout:  one answer when the predicate is loaded, then one for each call, in order: a code of
              one byte, a length of 2 bytes, and that many bytes of text
 
-What the predicate prints goes to stderr, and it has no stdin. The process ends when its parent
-does. It imports only the standard library, so that it starts fast.
+Output that the predicate prints goes to stderr, and its stdin is empty. The process ends when its
+parent does. It imports only the standard library, so that it starts fast.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from typing import Any, BinaryIO
 
 
 class Code(enum.IntEnum):
-    """What an answer says. `UNUSABLE`: the predicate can't be loaded."""
+    """The codes of answers. `UNUSABLE`: the predicate can't be loaded."""
 
     NULL, FALSE, TRUE, RAISED, READY, UNUSABLE = range(6)
 
 
 ANSWER = struct.Struct(">BH")
 BATCH = struct.Struct(">I")
-LONGEST = 300  # characters of a reason
+LONGEST = 300  # the most characters of a reason
 
 
 def main(group: str, name: str, version: str) -> None:
@@ -103,7 +103,9 @@ def end_with_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-    with contextlib.suppress(Exception):  # on Linux, even if no thread gets to run
+    with contextlib.suppress(
+        Exception
+    ):  # on Linux, the kernel kills the process even if no thread can run
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 

@@ -18,7 +18,7 @@ HELPER = Path(__file__).with_name("helper_program.py")
 
 def need_predicates(names: Iterable[str]) -> dict[str, str]:
     """The versions of installed predicates, by name; raises EnvironmentProblem if one can't be
-    used. The version is that of the package that has the predicate. No code is loaded."""
+    used. The version is that of the package that contains the predicate. No code is loaded."""
     known = entry_points(group=PREDICATES)
     found: dict[str, str] = {}
     for name in names:
@@ -35,7 +35,8 @@ def need_predicates(names: Iterable[str]) -> dict[str, str]:
 
 
 def _need_name(name: str) -> None:
-    """A name must be one that filters can call, and not one of the filter language's own."""
+    """Raise EnvironmentProblem if filters can't call this name, or if it is the name of a built-in
+    function."""
     try:
         node = parse(f"{name}(x)", functions=Decisions().functions([name])).expression
     except FilterError:

@@ -165,7 +165,7 @@ def _finish_axes(axis: Any, result: Result, counts: Array) -> None:
     if len(counts) and counts.any():
         at = int(counts.argmax())
         side = "left" if at < len(counts) * 0.1 else "right" if at > len(counts) * 0.9 else "center"
-        axis.set_ylim(0, int(counts[at]) * 1.15)  # room for the label
+        axis.set_ylim(0, int(counts[at]) * 1.15)  # space for the label
         axis.annotate(
             f"{int(counts[at]):,} on {result.every.label(result.stretches[at])}",
             (result.stretches[at], int(counts[at])),
@@ -205,7 +205,7 @@ def _format_dates(axis: Any) -> None:
 
 
 def _summary_line(result: Result, counts: Array, several: bool) -> str:
-    """A line that describes the picture."""
+    """A one-line description of the picture."""
     total = sum(result.total(id_) for id_ in result.ids)
     mean = counts.sum() / len(counts) if len(counts) else 0.0
     silent = len(result.never_fired())

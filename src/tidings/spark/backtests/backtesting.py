@@ -66,9 +66,9 @@ def backtest(
     - `filters` is one filter text, a mapping of ids to filter texts, a Snapshot, or the path of
       one. If workers may run on other machines, `filters` must be a snapshot in a folder that all
       of them can read.
-    - `time` is the column with the time of a row: dates, timestamps, or strings of either. By
-      default, `time` is the only column of dates or timestamps; a table without such a column is
-      counted as a whole.
+    - `time` is the column with the time of a row: dates, timestamps, or strings that contain dates
+      or timestamps. By default, `time` is the only column of dates or timestamps; a table without
+      such a column is counted as a whole.
     - `every` is minute, hour, day, week (from Monday), month, or a number of minutes; in UTC.
     - `samples` is the number of rows to keep for each filter: the earliest rows, and among rows of
       the same time those with the lowest hash, so that the choice does not depend on partitions.
@@ -132,7 +132,7 @@ def time_column(schema: StructType, given: str | None) -> str | None:
     if family_of(kind) not in ("time", "string", "null"):
         raise AttributesError(
             f"the column '{given}' is {kind.simpleString()}, expected dates, timestamps, or "
-            "strings of either; timestamp_seconds(...) converts seconds since 1970"
+            "strings that contain them; timestamp_seconds(...) converts seconds since 1970"
         )
     return given
 
@@ -143,7 +143,7 @@ def _compile_filters(filters: Filters, spark: Any, errors: str) -> tuple[Snapsho
         if scheme_of(filters):
             return place_snapshot(filters, spark)
         folder = Path(filters)
-        with contextlib.suppress(OSError, ValueError):  # a filter may not be a valid path
+        with contextlib.suppress(OSError, ValueError):  # a filter text can be an invalid path
             if (folder / "manifest.json").is_file():
                 return place_snapshot(folder, spark)
         filters = {filters: filters}
@@ -162,7 +162,8 @@ def _stage(
     pinned: Pinned,
     step: TimeBucket,
 ) -> tuple[DataFrame, CountTask]:
-    """The table of parts, and the instructions for the tasks that compute it."""
+    """The table with the counts of each task, and the instructions for the tasks that compute
+    it."""
     from pyspark.sql import functions as f
 
     shown = shown_columns(df.schema, tested, time) if samples else []
@@ -171,7 +172,7 @@ def _stage(
     if samples:
         hashed = [_column(df, name) for name in shown if _is_hashed(df.schema, name)]
         columns.append(f.xxhash64(*hashed or [f.lit(0)]).alias("order"))
-    if not tested:  # the filters test no column, as `true` does
+    if not tested:  # no filter tests a column; the filter `true` is an example
         columns, names = [f.lit(True).alias("none"), *columns], ["", *names]
     task = CountTask(
         pinned,
@@ -282,7 +283,7 @@ class _ArrowBatches:
 
 
 def _stream_parts(stage: DataFrame, end: Callable[[], None]) -> Iterator[bytes]:
-    """The parts, in the order in which tasks finish."""
+    """The encoded counts of each task, in the order in which tasks finish."""
     table: Any = stage
     if not hasattr(table, "_jdf"):  # Spark Connect
         yield from (value.as_py() for value in table.toArrow().column("part"))

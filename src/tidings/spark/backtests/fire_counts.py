@@ -36,7 +36,7 @@ MOST_SAMPLES = 1_000_000
 MOST_LETTERS = 200  # longer strings in a sample are cut off
 NEVER = np.iinfo(np.int64).max  # stands for a missing time
 _ALWAYS = np.iinfo(np.int64).min
-_NEW = 1 << 40  # the first number for rows of the current batch
+_NEW = 1 << 40  # rows of the current batch are numbered from here, rows of kept samples from 0
 
 
 class TooManyCounts(TidingsError):

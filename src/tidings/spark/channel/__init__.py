@@ -10,10 +10,11 @@
 
 The owner is the rendezvous point of the network; `tidings.channel` has the link to it. A row is
 sent with the lowest nodes that match it at the version of its batch, and the owner replaces removed
-nodes with their substitutes. So the owner must know every covering that the pipeline knows.
+nodes with their substitutes. So if the pipeline knows that one node covers another, the owner must
+know it too.
 
-This folder is used by `pipeline` (docs/pipelines.md); studies read which batches were handed over.
-Start at followed_channel.py.
+This folder is used by `pipeline` (docs/pipelines.md); studies call `read_handed` to find out which
+batches were handed over. Start at followed_channel.py.
 """
 
 from tidings.spark.channel.handing_over import HANDED, read_handed

@@ -34,7 +34,7 @@ from tidings.spark.tagging.channel_kinds import ChannelKind, kind_of
 from tidings.spark.tagging.worker import Pinned, view_of
 
 DESCRIPTION = "description.json"
-SWITCHED_OFF = 60.0  # seconds until the owner must have switched off a predicate
+SWITCHED_OFF = 60.0  # seconds in which the owner must switch off a predicate
 _log = logging.getLogger(__name__)
 
 
@@ -50,7 +50,7 @@ class FollowedChannel:
         self.name = f"the channel {owner.address}"
         self._folder = folder
         self._rebuild_after = rebuild_after
-        self._is_revised = False  # must set-aside nodes be listed again?
+        self._is_revised = False  # whether the set-aside nodes must be listed again
         self.description = self._describe()
         self._need_kind()
         self._mirror = self._open(self.description.life)
@@ -71,24 +71,24 @@ class FollowedChannel:
     def version(self) -> int:
         """The latest version that is known in this process."""
         found = self._mirror.version
-        assert found is not None  # after the start, there is always a mirror
+        assert found is not None  # `__init__` has filled the mirror
         return found
 
     def latest(self) -> int:
-        """The latest version of the owner; the mirror has it when this returns. `latest` waits for
-        the owner. `description` is then the one of this version."""
+        """The latest version of the owner; the mirror has it when this returns. This call waits for
+        the owner. Afterwards, `description` is the description at this version."""
         seen = -1
         while True:
             self._take(self.owner.describe())
             told = self._follow()
             if not told.whole or told.version == seen:
                 return told.version
-            # Everybody starts over after a revision, so the description may be an older one. The
-            # next question also acknowledges the new version.
+            # After a revision, the owner sends all nodes again, so the description that was read
+            # before may be out of date. The next request also acknowledges the new version.
             seen = told.version
 
     def _take(self, now: Description) -> None:
-        """Use another description from now on."""
+        """Use this description from now on."""
         before = self.description
         if now == before:
             return
@@ -106,8 +106,9 @@ class FollowedChannel:
             self._is_revised = True
 
     def switch_off(self, predicate: str, reason: str) -> None:
-        """Have a predicate switched off that fails here, for everybody, as the rendezvous point
-        does with its own (docs/interests.md). Raise TidingsError if the owner does not do so."""
+        """Ask the owner to switch off a predicate that fails in this process (docs/interests.md).
+        The predicate is then off for everybody. Raise TidingsError if the owner does not switch it
+        off."""
         version = KindDefinition.decode(self.description.preprocessor).predicates.get(predicate, "")
         limit = time.monotonic() + SWITCHED_OFF
         self.owner.report_fault(predicate, version, reason)
@@ -165,7 +166,7 @@ class FollowedChannel:
         try:
             now = self.owner.describe(patient=known is None)
         except TimedOut as problem:
-            if known is None:  # this happens only during a check, which does not wait
+            if known is None:  # only a check gets here, because it does not wait for the owner
                 raise
             _log.warning("the channel %s does not answer: %s", self.owner.address, problem)
             return known
@@ -221,7 +222,7 @@ def _declared_in(said: Description) -> tuple[object, ...]:
 
 
 def kind_told(said: Description) -> ChannelKind | None:
-    """The kind of a channel, for workers; None if its interests are filters that call nothing."""
+    """The kind of a channel, for workers; None if all interests are filters without predicates."""
     definition = KindDefinition.decode(said.preprocessor)
     if definition.kind == "content" and not definition.predicates:
         return None
@@ -229,8 +230,8 @@ def kind_told(said: Description) -> ChannelKind | None:
 
 
 def is_read_by_class(said: Description) -> bool:
-    """Whether a class of an application reads the rows, so that the declared attributes are not
-    their columns."""
+    """Whether a class of an application reads the rows. If so, the declared attributes are those
+    that the class returns, not the columns of the rows."""
     return KindDefinition.decode(said.preprocessor).kind == "application"
 
 

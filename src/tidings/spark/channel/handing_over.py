@@ -7,9 +7,9 @@ update of this file, the batch is handed over again, and no row is duplicated. T
 than the actual state, but never newer.
 
 A sink that is added to a pipeline begins with the next batch. A sink that was removed and is added
-again first gets what was committed meanwhile, because the owner refuses a gap. But batches that
-were tagged in another life of the channel can no longer be handed over; they are skipped, with a
-warning.
+again first gets the batches that were committed meanwhile, because the owner refuses a gap. But
+batches that were tagged in another life of the channel can no longer be handed over; they are
+skipped, with a warning.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@
     LIFE/changes/00000000000000001000-00000000000000001007.json    a step, from version to version
 
 A batch uses one version. The owner knows its latest version, and perhaps no other; the owner may be
-down when a batch is repeated. So everything that the owner has sent is on disk here before a batch
-is pinned to it. Only versions that the owner has sent are known: a step contains all changes
-between two of them, and may skip versions.
+down when a batch is repeated. So the changes that the owner has sent are stored here before a batch
+is pinned to their version. Only versions that the owner has sent are known: a step contains all
+changes between two of them, and may skip versions.
 
 Each node is a subscription whose id is the number of the node: the subscriptions that match a row
 are the nodes that match it. A filter that the language now refuses, or that does not fit the
@@ -59,7 +59,7 @@ class Unknown(TidingsError):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What changed from one version to another."""
+    """The changes from one version to another."""
 
     since: int
     version: int
@@ -80,7 +80,7 @@ class Mirror:
         self.home = home
         self.attributes = attributes
         self.rebuild_after = rebuild_after
-        # tasks need the kind only for predicates; other functions of the kind are in filters
+        # tasks need the kind only if filters may call predicates
         self._kind = kind if kind is not None and kind.predicates else None
         self._predicates = () if self._kind is None else self._kind.predicates
         self._functions = Decisions().functions(self._predicates)

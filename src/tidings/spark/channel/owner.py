@@ -58,8 +58,8 @@ class ChannelOwner:
         patient: bool = True,
     ) -> None:
         """`address` may be the folder of the channel. `name` is needed if the token is bound to a
-        name. The file that reports waiting is in
-        `folder`. Without `patient`, a request raises TimedOut if the owner does not answer."""
+        name. While a request waits, a file in `folder` says so. Without `patient`, a request raises
+        TimedOut if the owner does not answer."""
         self.address = str(address)
         self.stop = threading.Event()
         """Once set, requests no longer wait, but raise Stopped."""
@@ -97,7 +97,8 @@ class ChannelOwner:
                 raise Stopped(f"the pipeline ended while it waited for the channel {self.address}")
             is_patient = patient and self._patient
             if is_patient and not self.waiting and self._is_unowned():
-                self._say_waiting(UNOWNED)  # at once, because nobody may ever come
+                # before the first attempt, because an owner may never start
+                self._say_waiting(UNOWNED)
             try:
                 found = question()
             except TimedOut as problem:

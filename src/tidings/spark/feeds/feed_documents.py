@@ -111,7 +111,7 @@ def fetch(
 
 
 def timeout_problem(address: str, timeout: float) -> FeedProblem:
-    """The problem of a feed that exceeded its time in any step."""
+    """The problem of a feed that exceeded its time limit in any step."""
     return FeedProblem(f"the feed {address} took longer than {timeout:g} seconds")
 
 

@@ -42,7 +42,10 @@ STATE = "state.json"
 # seconds to wait for the lock, because the process of a stopped query takes a moment to end
 _WAIT = 20.0
 _FILE = re.compile(r"([0-9]{10})\.jsonl")
-_BEGUN = {"lock", f".{STATE}.new"}  # files that a crash may leave before the first state
+_BEGUN = {
+    "lock",
+    f".{STATE}.new",
+}  # files that may remain after a crash before the first state is written
 _Number = Annotated[int, msgspec.Meta(ge=0)]
 
 

@@ -80,7 +80,7 @@ class FetchProcess:
             if line.endswith(b"\n"):
                 return msgspec.json.decode(line, type=FetchResult)
             code = process.wait()
-        except Exception as error:  # for example, there is no memory for a process
+        except Exception as error:  # for example, there is not enough memory for a process
             self.close()
             return FetchResult(f"the feed {task.address} cannot be fetched: {error}")
         self.close()

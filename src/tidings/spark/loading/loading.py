@@ -108,11 +108,11 @@ def build_snapshot(
 ) -> Snapshot:
     """Compile the subscriptions of a table into a snapshot at the path, and open it.
 
-    With `adopt`, the path is the folder of a channel, which is made if there is none. The
+    With `adopt`, the path is the folder of a channel, which is created if it does not exist. The
     subscriptions are added to the channel, as one version, which is the `number` of the snapshot;
-    `owner` says who makes them. Nodes get the next numbers of the channel, and a filter that has a
-    node in the channel keeps it. An id that is already subscribed is refused. `attributes` are
-    those of the channel. A rendezvous point that owns the folder adopts them itself, while it runs.
+    `owner` is their owner. Nodes get the next numbers of the channel, and a filter that has a node
+    in the channel keeps it. An id that is already subscribed is refused. `attributes` are those of
+    the channel. If a running rendezvous point owns the folder, it adopts the subscriptions itself.
 
     The path may be an address that pyarrow.fs and Spark support, such as s3a://bucket/snapshot.
 
@@ -137,7 +137,7 @@ def build_snapshot(
     target: str | Path = address_of(path)
     if adopt:
         target = local_path(path, "the folder of a channel").absolute()
-        ChangeLog(target, attributes)  # makes the folder, or says why it can't be made
+        ChangeLog(target, attributes)  # creates the folder, or raises an error
     elif not scheme_of(path):
         target = local_path(path, "a snapshot").absolute()
         need_place(target)
@@ -183,7 +183,8 @@ class _Build:
         self.progress("reading filters")
         of = f"id {rows.schema['id'].dataType.simpleString()}, filter string, key binary, "
         of += "reason string"
-        spread = rows.repartition(_parallelism(self.spark), "id")  # a small file is one partition
+        # Spark reads a small file as one partition
+        spread = rows.repartition(_parallelism(self.spark), "id")
         read = _map_arrow(spread, make_reader(self.attributes, canonical=False), of)
         read.write.option("compression", "zstd").parquet(self._uri("read"))
         known = self.spark.read.schema(of).parquet(self._uri("read"))

@@ -1,13 +1,13 @@
 """Reads the filters of a log with the attributes that its channel declares: checks that each filter
-fits, and ensures that each node has one meaning.
+fits, and that all filters of a node are equal.
 
-A filter always has the number that the log gave it. A later declaration can make two filters equal:
+A filter keeps the node number that the log gave it. A later declaration can make two filters equal:
 `x > 1` and `x >= 2` are one filter if x is an integer. Equal filters share the lowest of their
 numbers.
 
 In a log that was written before channels had declarations, the opposite is possible: subscriptions
-share a node, but their filters differ now. Then one of them keeps the node, and the others must be
-added again, so that the log gives them nodes: see `Clash`.
+share a node, but their filters differ now. Then one of the filters keeps the node, and the other
+subscriptions must be added again, so that the log gives them new nodes: see `Clash`.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class Aside(msgspec.Struct, frozen=True):
 
 
 def is_related(dialect: str) -> bool:
-    """Does a subscription stand for a related node? The rendezvous point alone finds what is
-    related; the filter has a node of its own, with which rows are tagged."""
+    """Whether a subscription asks for related notifications. Only the rendezvous point finds
+    related notifications; a pipeline tags rows with the exact node of the filter."""
     return bool(split_dialect(dialect)[1])
 
 
 def aside(id_: Id, text: str, dialect: str) -> Aside | None:
-    """Return the subscription as set aside, or None if the language accepts its filter, or if it is
-    of a related node."""
+    """Return the subscription as set aside, or None if the language accepts its filter, or if the
+    subscription asks for related notifications."""
     if is_related(dialect):
         return None
     try:
@@ -73,8 +73,9 @@ def log_set_aside(found: Sequence[Aside]) -> None:
 
 
 class Clash(Exception):
-    """Subscriptions with different filters have the same node. A new compilation finds out whether
-    one of them has ended; otherwise `again` has the ids of those that must be added again."""
+    """Subscriptions with different filters have the same node. If `again` is empty, the log must be
+    compiled again, because one of the subscriptions may have ended; otherwise `again` has the ids
+    of the subscriptions that must be added again."""
 
     def __init__(self, again: Sequence[Id] = ()) -> None:
         self.again = again
@@ -131,11 +132,11 @@ class PendingChanges:
     def __init__(
         self, attributes: Attributes | None, compiled: Callable[[int], bytes | None]
     ) -> None:
-        """`compiled` returns the identity of the snapshot's node with a number; None for other
-        numbers."""
+        """`compiled` returns the identity of the node with a number in the snapshot; None if the
+        snapshot has no such node."""
         self._attributes = attributes
         self._compiled = compiled
-        self._keys: dict[int, bytes] = {}  # identities of the numbers used here
+        self._keys: dict[int, bytes] = {}  # the identity of each node in these changes
         self._known: dict[int, Change | Unfit] = {}  # by version
 
     def read(self, changes: Iterable[LogChange]) -> tuple[Change, ...]:

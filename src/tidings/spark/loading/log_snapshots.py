@@ -101,7 +101,7 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
     if path.exists():
         return path
     bulk = log.bulk_at(version)
-    with suppress(OSError, SnapshotError):  # it may be removed just now, as all of it has ended
+    with suppress(OSError, SnapshotError):  # the bulk may be removed at this moment
         if bulk is not None and _is_current(bulk, attributes):
             _link_snapshot(path, bulk)
             return path
@@ -129,7 +129,8 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
 
 
 def _is_current(bulk: Path, attributes: Attributes | None) -> bool:
-    """Would a compilation with these attributes result in the same snapshot as the adopted one?"""
+    """Whether a compilation with these attributes would result in the same snapshot as the adopted
+    one."""
     language = language_in(read_manifest(bulk, FORMAT, VERSION))
     return language == LANGUAGE and _digest(attributes_of(bulk)) == _digest(attributes)
 
@@ -157,7 +158,7 @@ def _link_snapshot(path: Path, bulk: Path) -> None:
 def _link(source: str, target: str) -> None:
     try:
         os.link(source, target)
-    except OSError:  # the file system has no links, or has too many of this file
+    except OSError:  # hard links are not supported, or the file has too many
         shutil.copy2(source, target)
 
 
@@ -204,7 +205,7 @@ def is_whole(home: Path, version: int, attributes: Attributes | None, table: str
             raise SnapshotError(f"the manifest of snapshot '{path}' lacks {table}")
     except SnapshotError as problem:
         if path.exists():
-            # nobody opens or removes it there
+            # no process opens or removes snapshots in `aside`
             place = move_aside(path, path.parent / "aside")
             _log.warning("%s; the snapshot was moved to %s", problem, place)
         return False

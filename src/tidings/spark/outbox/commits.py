@@ -1,4 +1,5 @@
-"""The commits of an outbox, and the numbers of their nodes: a log with one group for each.
+"""The commits of an outbox and the numbers of their nodes, in one log: a group for each commit, and
+a group for its numbers.
 
     batch       0       0         1       1         2
     group       1 <---- 2 <------ 3 <---- 4 <------ 5        end mark: 5 groups are acknowledged
@@ -7,10 +8,10 @@
 The chain reveals a commit that was altered, removed, swapped or cut off (tidings.store.groups). A
 commit names the files of its batch, with their sizes and digests, and counts the nodes in them. The
 numbers follow when the channel has accepted the batch: see store/numbers. A batch without rows gets
-none, and neither does the batch of a pipeline whose channel has a rendezvous point, which numbers
-the rows itself. Older releases numbered the rows themselves, before the commit.
+no numbers, and neither does a batch of a pipeline whose channel has a rendezvous point, which
+numbers the rows itself. Older releases numbered the rows themselves, before the commit.
 
-Readers get a batch with its numbers. Only the last commit can lack them, because the next batch
+Readers get a batch with its numbers. Only the last commit can lack numbers, because the next batch
 begins after the numbers are written.
 
 The writer holds the lock of the outbox. Any number of processes may read, up to the acknowledged
@@ -61,19 +62,19 @@ class Commit(msgspec.Struct, frozen=True):
     matched: int  # notifications that matched a subscription
     told: int  # pairs of notification and subscription
     refused: int
-    counters: dict[int, int] = {}  # by older releases: the last number of each node that matched
+    counters: dict[int, int] = {}  # only from older releases: last numbers by node
     files: list[DataFile] = []
     ended: int = 0  # the time of the commit, in microseconds since 1970
     offsets: str = ""  # the same digest as in the pin of the batch
     extra_rows: int = 0  # notifications read that have undeclared fields
     extra_fields: int = 0
     life: int = 0  # the life of the channel, as in the pin of the batch
-    before: int = 0  # the number of matched notifications in all batches before
-    partitions: list[PartitionCounts] = []  # those with matched rows
+    before: int = 0  # the number of matched notifications in all earlier batches
+    partitions: list[PartitionCounts] = []  # partitions with matched rows
 
     @property
     def needs_numbers(self) -> bool:
-        """Whether the batch is complete only with numbers."""
+        """Whether the batch needs numbers to be complete."""
         return bool(self.partitions) and not self.life
 
     def count_nodes(self) -> dict[int, int]:
@@ -86,7 +87,7 @@ class Commit(msgspec.Struct, frozen=True):
 
 
 class Numbers(msgspec.Struct, frozen=True, array_like=True):
-    """The number of each node before the first notification of a batch."""
+    """The last number of each node before a batch."""
 
     batch: int
     before: bytes
@@ -108,7 +109,7 @@ class Commits:
         self._places: list[Place] = []
         self._numbers: dict[int, Place] = {}  # by batch, in order
         self._end = START
-        self._walk: Walk | None = None  # the walk that found the end, until the first append
+        self._walk: Walk | None = None  # set from `begin` until the first append
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -130,8 +131,8 @@ class Commits:
         return decode_commit(record)
 
     def read_numbers(self, batch: int) -> dict[int, int] | None:
-        """The number of each node before the first notification of a batch; None if the log has
-        no numbers of the batch."""
+        """The last number of each node before a batch; None if the log has no numbers of the
+        batch."""
         if batch not in self._numbers:
             self._refresh()
             self._need_since(batch)
@@ -153,13 +154,13 @@ class Commits:
         """The number of committed batches that have their numbers, or need none."""
         last = self.read(len(self) - 1)
         waits = last is not None and last.needs_numbers and last.batch not in self._numbers
-        if waits:  # the numbers may be newer than the commit
+        if waits:  # the numbers may have been written since the commit was read
             self._refresh()
             waits = last is not None and last.batch not in self._numbers
         return 0 if last is None else last.batch + 1 - waits
 
     def _need_since(self, batch: int) -> None:
-        """Read the whole log, if a batch is older than the part that was read."""
+        """Read the whole log if a batch is before the part that was read so far."""
         if batch < self._first:
             self._first, self._places, self._end, after = 0, [], START, self._end
             self._follow(after)

@@ -1,11 +1,12 @@
-"""The numbers of rows, as readers of an outbox get them.
+"""Computes the numbers of rows for readers of an outbox.
 
     commit: partitions, counts ─┐
     numbers: before the batch  ─┴─> before each partition ──+ places in its files──> numbers
 
 Files have places instead of numbers, because they are written before the channel has accepted the
 batch. Files of older releases have numbers, and are read as they are. If a rendezvous point numbers
-what the pipeline hands over, the outbox does not have these numbers, and readers get null.
+the notifications that the pipeline hands over, the outbox does not have these numbers, and readers
+get null.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ REPLACED = {PLACE: NOTIFICATION, PLACES: NUMBERS}
 
 
 class RowNumbers(msgspec.Struct, frozen=True):
-    """After which numbers the rows of a file continue."""
+    """The last numbers before the rows of a file."""
 
     notification: int
     nodes: dict[int, int] | None  # None if the outbox does not have the numbers of nodes
 
     def join(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows with numbers in place of places."""
+        """The rows, with their places replaced by numbers."""
         names, columns = list[str](), list[pa.Array]()
         for name, column in zip(rows.schema.names, rows.columns, strict=True):
             if name == PLACE:
@@ -63,9 +64,9 @@ class RowNumbers(msgspec.Struct, frozen=True):
 
 
 def number_files(commit: Commit, before: Mapping[int, int] | None) -> dict[str, RowNumbers]:
-    """After which numbers the rows of each file of a batch continue; `before` has the numbers
-    before the batch; without them, nodes get no numbers. Empty if an older release wrote the
-    files."""
+    """For each file of a batch, the last numbers before its rows. `before` has the last number of
+    each node before the batch; without it, nodes get no numbers. The result is empty if an older
+    release wrote the files."""
     counted = [{ALL: one.rows, **unpack_counts(one.counts)} for one in commit.partitions]
     known = {ALL: commit.before, **(before or {})}
     files = iter([one.path for one in commit.files if one.path.startswith("data/")])
@@ -102,7 +103,7 @@ def number_columns(
 
 
 def stored_columns(wanted: list[str], stored: list[str]) -> list[str]:
-    """The columns that must be read from a file, to get these."""
+    """The columns of a file that must be read to compute the wanted columns."""
     if PLACE not in stored:
         return wanted
     back = {number: place for place, number in REPLACED.items()}
@@ -111,6 +112,6 @@ def stored_columns(wanted: list[str], stored: list[str]) -> list[str]:
 
 
 def numbered_schema(stored: pa.Schema) -> pa.Schema:
-    """The columns that readers get, of a file with these columns."""
+    """The columns that readers get from a file with the given stored columns."""
     none = pa.RecordBatch.from_arrays([pa.nulls(0, one.type) for one in stored], schema=stored)
     return RowNumbers(0, {}).join(none).schema if PLACE in stored.names else stored

@@ -15,15 +15,16 @@
 
 Invariants:
 - A batch exists once it is committed; only the attempt that its commit names counts. Readers ignore
-  all other attempts. They get a batch with its numbers, which the channel gives after the commit.
+  all other attempts. Readers get a batch with its numbers, which the channel assigns after the
+  commit.
 - Files are written in the work folder of an attempt. The committing driver moves only the files
   that tasks reported. So files that are written by a task that was presumed dead never become
   visible.
 - A pin is the first file of its batch to be written, and is never changed, so a repeated batch uses
   the same subscriptions.
 - The writer holds the lock for as long as it may still commit.
-- Commits have no gaps, and a batch begins after the one before it has its numbers. So a commit and
-  all commits before it determine how often each node occurred.
+- Commits have no gaps, and a batch begins only when the previous batch has its numbers. So a commit
+  and all commits before it determine how often each node occurred.
 - Every file is written under a temporary name, synced and renamed. Pins and counters contain a
   digest; a commit has the digests of its batch's files.
 - Files that were moved into place are never removed.
@@ -61,7 +62,7 @@ __all__ = ["Commit", "KeptCounters", "Outbox", "Pin", "count"]
 
 COUNTERS_EVERY = 100  # batches
 HOME = "_tidings"
-NUMBER = re.compile("[0-9]{8}|[1-9][0-9]{8,}")  # a number can be written in only one way
+NUMBER = re.compile("[0-9]{8}|[1-9][0-9]{8,}")  # each number has exactly one spelling
 Record = TypeVar("Record")
 
 
@@ -95,7 +96,7 @@ class Outbox:
 
     @property
     def channel_folder(self) -> Path:
-        """The folder for what the pipeline knows about its channel."""
+        """The folder for the pipeline's data about its channel."""
         return self.home / "channel"
 
     @property
@@ -116,7 +117,7 @@ class Outbox:
             have = known = uuid.uuid4().hex
             write_whole(theirs, known.encode())
         if have is None and known is not None and not any((checkpoint / "commits").glob("[0-9]*")):
-            have = known  # the process was stopped between the two writes
+            have = known  # the process was killed before it wrote the id to the outbox
         if have is None or have != known:
             raise TidingsError(
                 f"the outbox {self.path} belongs to another checkpoint, not to {checkpoint}; use "
@@ -305,7 +306,8 @@ class Outbox:
         return found
 
     def put_numbers(self, batch: int, before: Mapping[int, int]) -> None:
-        """Store the numbers of a committed batch: by node, the number before its first one."""
+        """Store the numbers of a committed batch: for each node, the last number before the
+        batch."""
         self.log.append_numbers(batch, before)
 
     def read_kept(self) -> KeptCounters | None:
@@ -337,7 +339,7 @@ class Outbox:
 
     def folders(self) -> Iterator[Path]:
         """The folders of all committed batches with matched notifications. Their files have places
-        instead of numbers; OutboxReader joins these."""
+        instead of numbers; OutboxReader adds the numbers."""
         for done in self.log.each():
             if done.matched:
                 yield self.folder(done.batch, done.attempt)
@@ -377,7 +379,7 @@ class Outbox:
 
 def count(commit: Commit, counters: dict[int, int]) -> None:
     """Count the nodes of a batch."""
-    counters.update(commit.counters)  # older releases wrote the sums
+    counters.update(commit.counters)  # commits of older releases contain the counters themselves
     for node, times in commit.count_nodes().items():
         counters[node] = counters.get(node, 0) + times
     if commit.partitions:

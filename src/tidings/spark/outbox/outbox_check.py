@@ -118,7 +118,7 @@ class OutboxCheck:
 
     def _check_pin(self, commit: Commit) -> None:
         if commit.batch not in self._pins:
-            return  # the commit has the same data
+            return  # an old pin may be missing; the commit has the same data
         try:
             pin = self.outbox.read_pin(commit.batch)
         except TidingsError as problem:
@@ -172,7 +172,7 @@ class OutboxCheck:
                 )
             self._check_order(commit.batch, before or {})
             counts = commit.count_nodes()
-            # without numbers, the places are checked all the same
+            # if there are no numbers, the places are checked
             before = before or dict.fromkeys(counts, 0)
             joined = number_files(commit, before)
             rows = [
@@ -214,7 +214,7 @@ class OutboxCheck:
         return is_right
 
     def _check_order(self, batch: int, before: Counts) -> None:
-        """Check that no number of a batch was given in a batch before."""
+        """Check that no number of a batch was already used in an earlier batch."""
         for node in [one for one in before if before[one] < self._last.get(one, 0)][:3]:
             self._report(
                 batch,

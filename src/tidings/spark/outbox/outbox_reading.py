@@ -35,7 +35,7 @@ from tidings.spark.outbox.numbered_rows import (
 )
 from tidings.spark.outbox.outbox import HOME
 
-ROWS = 16_384  # the most rows of a batch
+ROWS = 16_384  # the most rows that are read at once
 COMMITS = f"{HOME}/commits"
 _GRAIN_FOLDER = re.compile("grain=([^/]+)/")
 
@@ -49,7 +49,8 @@ class OutboxReader:
         """The outbox, as Spark and messages name it."""
         self._system: Any = None
         self._sizes: dict[str, int] = {}  # the copied files
-        self._numbered: tuple[int, dict[str, RowNumbers]] = -1, {}  # a batch, and its files
+        # the batch read last, and the numbers of its files
+        self._numbered: tuple[int, dict[str, RowNumbers]] = -1, {}
         if scheme_of(path):
             self._system, self._root = open_place(path)
             folder = tempfile.mkdtemp(prefix="tidings-commits-")
@@ -134,8 +135,8 @@ class OutboxReader:
             raise TidingsError(f"{self.place_of(file)} can't be read: {first}") from problem
 
     def numbers_of(self, file: str) -> RowNumbers:
-        """After which numbers the rows of a file continue. The file is named by its path in the
-        outbox, and has places."""
+        """The last numbers before the rows of a file. The file is named by its path in the outbox,
+        and must contain places."""
         batch = int(file.split("/")[1].partition("-")[0])
         if self._numbered[0] != batch:
             commit = self._log.read(batch)

@@ -46,8 +46,8 @@ def take_outbox(outbox: Outbox, checkpoint: SparkCheckpoint) -> None:
 
 
 def _refuse_missing_commits(outbox: Outbox, checkpoint: SparkCheckpoint) -> None:
-    """Raise DamagedOutbox if a commit is missing, which is certain if a batch after the next one
-    was started, or the next one was finished."""
+    """Raise DamagedOutbox if commits are missing: a batch after the next one was started, or the
+    next one was finished."""
     next_ = len(outbox.log)
     ends = f"the commits end with batch {next_ - 1}" if next_ else "there are no commits"
     begun = [batch for home in ("data", "dead") for batch, _ in outbox.attempts(home)]
@@ -67,7 +67,7 @@ def _sweep(outbox: Outbox, commits: Mapping[int, Commit]) -> None:
         for batch, folder in outbox.attempts(home):
             done = commits.get(batch)
             if done is None and batch < next_:
-                # this commit was not read here; `tidings pipeline verify` reads all commits
+                # a start does not read such old commits; `tidings pipeline verify` reads all
                 continue
             if done is None or folder.name != outbox.folder(batch, done.attempt).name:
                 _move(folder, aside / home)

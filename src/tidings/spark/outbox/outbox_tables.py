@@ -95,7 +95,8 @@ def read_outbox(
 
 
 def _stored_schema(wanted: StructType) -> StructType:
-    """The columns to read, so that the wanted ones can be had from files of any release."""
+    """The columns to read, from which the wanted columns can be computed for files of any
+    release."""
     there = [one for one in wanted.fields if one.name != GRAIN]
     known = {one.name for one in there}
     lists = ArrayType(LongType())
@@ -106,10 +107,11 @@ def _stored_schema(wanted: StructType) -> StructType:
 def join_numbers(
     spark: SparkSession, rows: DataFrame, known: str | Mapping[str, RowNumbers]
 ) -> DataFrame:
-    """Rows that Spark read from the files of an outbox, with numbers in place of places. `known`
-    is the outbox, whose commits each task reads; or the numbers of the files, if there are few."""
+    """Rows that Spark read from the files of an outbox, with their places replaced by numbers.
+    `known` is the path of the outbox, whose commits each task reads; or the numbers of the files,
+    if there are few files."""
     if PLACE not in rows.columns:
-        return rows  # an older release wrote all of them
+        return rows  # an older release wrote all files, with numbers
     arrow_udf: Any = f.arrow_udf  # type: ignore[attr-defined]
     kinds = f"struct<{NOTIFICATION}: long, {NUMBERS}: array<long>>"
     udf = arrow_udf(send_to_workers(spark, _number_rows(known)), kinds)
@@ -132,7 +134,7 @@ def _quote(name: str) -> str:
 
 
 def _number_rows(known: str | Mapping[str, RowNumbers]) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """Make a function that numbers rows, of any files of an outbox."""
+    """Make a function that numbers rows from any files of an outbox."""
 
     def run(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         find = OutboxReader(known).numbers_of if isinstance(known, str) else known.__getitem__

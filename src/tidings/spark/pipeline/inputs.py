@@ -48,9 +48,8 @@ Subscriptions = FixedSubscriptions | FollowedSubscriptions | FollowedChannel
 
 
 def open_subscriptions(settings: Settings, folder: Path, *, patient: bool = True) -> Subscriptions:
-    """The subscriptions that a pipeline file names. What is known about a channel is stored in
-    `folder`. Without `patient`, a channel that does not answer is an error, and nothing is
-    declared."""
+    """The subscriptions that a pipeline file names. The mirror of a channel is stored in `folder`.
+    Without `patient`, a channel that does not answer is an error, and nothing is declared."""
     given = settings.subscriptions
     if given.snapshot is not None:
         return FixedSubscriptions(settings.place(given.snapshot))
@@ -71,8 +70,8 @@ def open_subscriptions(settings: Settings, folder: Path, *, patient: bool = True
 
 
 def known_description(settings: Settings, folder: Path) -> Description | None:
-    """What the channel of a pipeline declares; None if only its owner knows. `folder` is as in
-    `open_subscriptions`."""
+    """The declaration of a pipeline's channel; None if only the owner of the channel knows it.
+    `folder` is as in `open_subscriptions`."""
     given = settings.subscriptions
     if given.channel is not None:
         return read_description(folder)
@@ -144,8 +143,8 @@ def check_schema(settings: Settings, schema: StructType, view: View, wanted: Sub
                 f"the source has a column '{name}', a name that the outbox uses; rename the column"
             )
     if settings.subscriptions.channel is not None:
-        # Anybody may subscribe to anything, so a filter that does not fit must not end the
-        # pipeline.
+        # Any client may subscribe with any filter, so a filter that does not fit the columns must
+        # not end the pipeline.
         said = wanted.description
         if said is None or not is_read_by_class(said):
             check_declared_columns(schema, view.matcher.attributes)

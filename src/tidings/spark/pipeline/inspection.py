@@ -71,8 +71,8 @@ class Inspection(msgspec.Struct, frozen=True):
 def inspect(settings: Settings, session: Callable[[], SparkSession]) -> Inspection:
     """Inspect everything that a pipeline file names; raise TidingsError if it can't run."""
     with ExitStack() as stack:
-        # What a channel sends is compiled in a separate folder, because the pipeline may be
-        # running.
+        # The nodes that a channel sends are compiled in a separate folder, because the pipeline may
+        # be running.
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tidings-check-")))
         return _inspect(settings, session, folder, stack)
 
@@ -156,7 +156,7 @@ def need_places(settings: Settings) -> None:
     """Refuse paths at which the pipeline can't create or write its folders."""
     for name, path in paths_of(settings):
         if name.startswith("subscriptions.") or name == "source.path":
-            continue  # the pipeline only reads from here
+            continue  # the pipeline only reads from this path
         place = settings.at(path)
         there = next(one for one in (place, *place.parents) if one.exists() or one.is_symlink())
         if not there.is_dir():

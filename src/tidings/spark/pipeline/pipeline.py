@@ -5,8 +5,9 @@
 
 If the pipeline stops at any point, the batch is repeated with the pinned version and the rows in
 Spark's checkpoint, and it is committed only once. A committed batch is numbered by the log of its
-subscriptions (store/numbers), which knows a batch that it has numbered. Without a log, the outbox
-has one for this. With a channel, the rendezvous point numbers what it is handed.
+subscriptions (store/numbers), which recognises a batch that it has already numbered. If the
+subscriptions have no log, the outbox has its own log of numbers. If they come from a channel, the
+rendezvous point numbers the notifications that are handed over.
 
 Sinks get a batch after its commit; they may get it more than once and must recognise repeats. With
 a channel sink, the next batch begins only when the owner of the channel has the previous one, so an
@@ -202,7 +203,7 @@ class Pipeline:
         return known
 
     def _take_declaration(self) -> None:
-        """Use what the channel declares at present, from the next batch on."""
+        """Use the channel's current declaration from the next batch on."""
         declared = declare_columns(self._file, self.subscriptions.description)
         if (declared.columns, declared.extra) == (self.settings.columns, self.settings.extra):
             return
@@ -299,7 +300,8 @@ class Pipeline:
         return msgspec.structs.replace(stage, channel=told)
 
     def _number(self, done: Commit) -> None:
-        """Have a committed batch numbered, unless it has its numbers or needs none."""
+        """Get the numbers of a committed batch and store them, unless it already has numbers or
+        needs none."""
         log = self.outbox.log
         if not done.needs_numbers or log.read_numbers(done.batch) is not None:
             return
@@ -313,7 +315,7 @@ class Pipeline:
         self.outbox.put_numbers(done.batch, found)
 
     def _accepting(self) -> Accepting | None:
-        """What numbers the notifications; None if a rendezvous point does."""
+        """The log that numbers the notifications; None if a rendezvous point numbers them."""
         wanted = self.subscriptions
         if isinstance(wanted, FollowedChannel):
             return None
@@ -340,8 +342,8 @@ class Pipeline:
         return self.outbox.counters()
 
     def _with_counters(self, done: Commit) -> Commit:
-        """A commit with the counters after its batch, for those who watch the pipeline. The batch
-        is the last one."""
+        """The last commit, with the counters after its batch, for callers that watch the
+        pipeline."""
         if self._counters is None or self._counters[0] != done.batch:
             self._counters = done.batch, self.outbox.counters()
         counters, nodes = self._counters[1], (ALL, *done.count_nodes())
@@ -394,8 +396,8 @@ def stage_of(
     filing: Filing,
     began: int = 0,
 ) -> Stage:
-    """The instructions with which workers run a batch, which began at a time in microseconds since
-    1970."""
+    """The instructions for the workers that run a batch; `began` is the start of the batch in
+    microseconds since 1970."""
     raw = pa.schema([]) if source.arrow is None else source.arrow
     schema = raw.serialize().to_pybytes()
     extra = settings.extra_fields if is_json(settings) else "refuse"

@@ -58,7 +58,7 @@ class Files(msgspec.Struct, frozen=True, tag_field="kind", tag="files", forbid_u
 
 
 class Kafka(msgspec.Struct, frozen=True, tag_field="kind", tag="kafka", forbid_unknown_fields=True):
-    """A topic whose values are JSON objects."""
+    """A Kafka topic whose values are JSON objects."""
 
     servers: str
     topic: str
@@ -89,7 +89,7 @@ class Subscriptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     log: str | None = None
     snapshot: str | None = None
-    channel: str | None = None  # the address of its owner, the rendezvous point, or its folder
+    channel: str | None = None  # the address of the rendezvous point, or the channel folder
     name: str | None = None  # the name to which the token is bound, if it is bound to one
     # a file with the token for the owner; without it, the token is in TIDINGS_TOKEN
     token_file: str | None = None
@@ -175,7 +175,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def channel_place(self) -> str | Path | None:
-        """The address or the folder of the channel, from whose owner the subscriptions come."""
+        """The address or the folder of the channel that the subscriptions come from."""
         given = self.subscriptions.channel
         return given if given is None or scheme_of(given) else self.at(given)
 
@@ -215,7 +215,8 @@ def known_columns(settings: Settings) -> dict[str, str | None] | None:
     return None
 
 
-_BARE = re.compile(r"[^/\\]+:[0-9]+(/|$)")  # an address without its scheme; a folder is ./a:1
+# an address without a scheme; a folder with a colon is written ./a:1
+_BARE = re.compile(r"[^/\\]+:[0-9]+(/|$)")
 _FEED_FAMILIES = {"string": "string", "array<string>": "list", "timestamp": "time"}
 
 
@@ -253,8 +254,9 @@ def load_settings(path: str | Path) -> Settings:
 
 
 def _read_folder(found: Settings) -> Settings:
-    """The folder of a channel is read as a log, unless batches are handed over: only then the
-    pipeline needs a rendezvous point. The nodes have the same numbers either way."""
+    """The settings, with the folder of a channel treated as a log. If batches are handed over, the
+    settings stay as they are, because the pipeline then needs a rendezvous point. The nodes have
+    the same numbers either way."""
     given = found.subscriptions
     if given.channel is None or scheme_of(given.channel) or found.hands_over:
         return found
@@ -318,7 +320,7 @@ def _sentences(found: Settings) -> Iterator[str]:
     if isinstance(source, Feeds) and not source.urls:
         yield "source.urls: found none, expected at least one"
     for name, number, least, most in _numbers(found):
-        if number is not None and not least <= number <= most:  # the condition also holds for NaN
+        if number is not None and not least <= number <= most:  # also true for NaN
             yield f"{name}: found {_show_number(number)}, expected {least} to {most:,}"
     for name, text in paths_of(found):
         if not text or "\0" in text:

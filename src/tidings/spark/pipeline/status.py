@@ -62,10 +62,10 @@ class DamagedFile(msgspec.Struct, frozen=True):
 
 
 class ChannelStatus(msgspec.Struct, frozen=True):
-    """What a pipeline knows about its channel."""
+    """The status of a pipeline's link to its channel."""
 
     address: str
-    handed: int | None  # the last batch that was handed over; None if none was
+    handed: int | None  # the last batch that was handed over; None if there is none
     waiting: WaitingForOwner | None  # why the pipeline waits for the owner, if it does
 
 
@@ -190,7 +190,7 @@ def _read_subscriptions(
     state = log.state(version)
     try:
         snapshots = versions_in(home_of(path), log.attributes)
-    except DeclarationError:  # the pipeline says so when it starts
+    except DeclarationError:  # reported when the pipeline starts
         snapshots = []
     texts: dict[int, str] = {}
     for text, node in state.subscriptions.values():

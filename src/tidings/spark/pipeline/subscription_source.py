@@ -50,7 +50,7 @@ class FixedSubscriptions:
     """Subscriptions from a snapshot."""
 
     kind = "snapshot"
-    life, description = 0, None  # only channels have these
+    life, description = 0, None  # only channels have a life and a description
 
     def __init__(self, path: str | Path) -> None:
         self.path = str(path) if scheme_of(path) else str(Path(path).absolute())
@@ -106,18 +106,18 @@ class FollowedSubscriptions:
         self.rebuild_after = rebuild_after
         self._compiler = Background()
         self._pending: tuple[Path, PendingChanges] | None = None
-        with suppress(LogError):  # a folder that can only be read keeps its declaration
+        with suppress(LogError):  # nothing is declared in a read-only folder
             if declares:
                 self.log.declare_given()
         if self._base(self.log.version) is None:
             self._compile_latest()
-        with suppress(FileNotFoundError):  # mark it as the one used last
+        with suppress(FileNotFoundError):  # mark this snapshot as the last one used
             os.utime(self._path(self._compiled_versions()[-1]))
         log_set_aside(list_set_aside(self.log))
 
     @property
     def description(self) -> Description | None:
-        """What the channel declares; see `describe_log`."""
+        """The declaration of the channel; see `describe_log`."""
         return describe_log(self.log)
 
     @property
@@ -136,7 +136,7 @@ class FollowedSubscriptions:
             if base is None:  # the repeated batch is older than all snapshots
                 raise LogError("no snapshot is old enough")
             changes = self._changes_since(base, version) if version > base else ()
-        except (LogError, Clash):  # the log may still have the state, but not the changes
+        except (LogError, Clash):  # the log may have the state, but lack the changes
             try:
                 compile_version(self.log, version, self.home)
             except Clash as clash:
@@ -186,12 +186,12 @@ class FollowedSubscriptions:
 
     @property
     def numbers(self) -> Accepting | None:
-        """What numbers the notifications; None if the folder can only be read."""
+        """The log that numbers the notifications; None if the folder is read-only."""
         return self.log.numbers if os.access(self.log.path, os.W_OK) else None
 
     def own(self) -> None:
         """Own the folder, so that commands need not read the log before each change. If another
-        process owns it, or it can only be read, the pipeline follows it as a reader."""
+        process owns the folder, or the folder is read-only, the pipeline follows it as a reader."""
         self.log.own()
 
     def disown(self) -> None:
@@ -222,8 +222,8 @@ class FollowedSubscriptions:
 
 
 def describe_log(log: ChangeLog) -> Description | None:
-    """What the channel of a log declares. None if it declares nothing and the pipeline names
-    columns, but can't declare them, because it may only read the folder."""
+    """The declaration of a log's channel. None if the channel declares nothing, although the
+    pipeline names columns: the pipeline can't declare them in a folder that it may only read."""
     found = log.told.declaration
     if not found.text and log.attributes is not None:
         return None
@@ -243,7 +243,7 @@ def main() -> int:
     that was compiled with the attributes of the channel."""
     folder, version, base = Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     log = ChangeLog(folder)
-    if not log.told.declaration.text:  # the folder can only be read, so nothing is declared
+    if not log.told.declaration.text:  # the folder is read-only, so nothing is declared
         log = ChangeLog(folder, attributes_of(base))
     compile_version(log, version, home_of(folder))
     return 0

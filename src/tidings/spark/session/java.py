@@ -104,13 +104,13 @@ def quiet_home(home: Path) -> Path:
     folder = user_cache_folder("java", hashlib.sha256(str(java).encode()).hexdigest()[:16])
     script = folder / "bin" / "java"
     if home.parent == folder.parent:
-        return home  # the home is already such a folder
+        return home  # the home is already a folder in the cache
     text = _WRAPPER.format(vector=shlex.quote(VECTOR), java=shlex.quote(str(java)))
     try:
         if not (script.is_file() and script.read_text() == text):
             _write_program(script, text)
         runs = subprocess.run([script, "-version"], capture_output=True, check=False).returncode
-    except (EnvironmentProblem, OSError):  # there is no cache, or its disk does not allow programs
+    except (EnvironmentProblem, OSError):  # no cache, or programs can't run from its disk
         return home
     return home if runs else folder
 

@@ -46,9 +46,9 @@ class Connector(NamedTuple):
 # The connectors by release of PySpark; the newest comes last. For 4.1.4, 4.2.1 and 4.3.0, no
 # connector was published (or not on every mirror). The previous connector works with these
 # releases, because every class that it refers to still exists. Only version 4.0.0 of the token
-# provider was found. With later releases, it can't print the warning that there is no delegation
-# token (Kerberos); every other class that it refers to exists. The versions of Kafka's client and
-# of the pool are those that the connector's POM names.
+# provider was found. With later releases, the token provider can't print the warning that there is
+# no delegation token (Kerberos); every other class that it refers to exists. The versions of
+# Kafka's client and of the pool are those that the connector's POM names.
 CONNECTORS = {
     "4.1.0": Connector("4.1.0", "4.0.0", "3.9.1", "2.12.1"),
     "4.1.1": Connector("4.1.1", "4.0.0", "3.9.1", "2.12.1"),

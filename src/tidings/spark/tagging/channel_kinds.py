@@ -20,7 +20,7 @@ _made: dict[bytes, Kind] = {}
 
 
 class ChannelKind(msgspec.Struct, frozen=True):
-    """What a channel declares, as its description has it."""
+    """The declaration of a channel, as in its description."""
 
     attributes: dict[str, str] | None
     extra: str
@@ -37,8 +37,8 @@ class ChannelKind(msgspec.Struct, frozen=True):
 
 
 def kind_of(told: ChannelKind) -> Kind:
-    """The kind of a channel, made once per process; raises EnvironmentProblem if this process does
-    not have what the kind needs."""
+    """The kind of a channel, created once per process; raises EnvironmentProblem if code that the
+    kind needs is not installed here."""
     key = told.key
     with _lock:
         if key not in _made:

@@ -141,8 +141,8 @@ def _name_ids(ids: Sequence[Any]) -> str:
 
 
 def _check_declared(kind: DataType, path: tuple[str, ...], declared: str | None) -> None:
-    """Check the declared type, by which filters were simplified: for an integer, `x > 1` became `x
-    >= 2`."""
+    """Check the declared type, because filters were simplified with it: for an integer, `x > 1`
+    became `x >= 2`."""
     name = kind.typeName().split("(")[0]
     if declared == "map" and name == "map":
         return

@@ -173,6 +173,6 @@ def _save(snapshot: Snapshot) -> Path:
         try:
             new.rename(place)
         except OSError:
-            if not place.is_dir():  # otherwise an equal one is there
+            if not place.is_dir():  # otherwise an equal snapshot is already there
                 raise
     return place

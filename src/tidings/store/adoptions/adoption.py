@@ -1,4 +1,5 @@
-"""The owner's side of an adoption: prepares a bulk beside the event loop, and commits it."""
+"""The owner's side of an adoption: prepares a bulk in a thread, and commits it on the event
+loop."""
 
 from __future__ import annotations
 
@@ -19,11 +20,12 @@ from tidings.store.known_log import KeyOf, KnownLog
 from tidings.store.owner import Adopt
 from tidings.store.reader import Reader, state_at
 
-GAP = 1 << 20  # numbers that others may use while a bulk is written
+GAP = 1 << 20  # numbers that stay free for other nodes while a bulk is written
 
 
 class _Prepared(NamedTuple):
-    """A bulk that is written, and the nodes that had its filters before, by place."""
+    """A bulk that was written, and its shared places: for each, the existing node with the same
+    filter."""
 
     record: t.Adopted
     shared: dict[int, int]
@@ -65,8 +67,8 @@ class Adoption:
 
     def commit(self, journal: FileJournal) -> int:
         """Adopt the bulk; return the version, or 0 if the channel has changed so that the bulk must
-        be prepared again. Nothing may wait to be written. Raises TidingsError if an id is
-        subscribed by now."""
+        be prepared again. When this is called, no record may be waiting to be written. Raises
+        TidingsError if an id has been subscribed meanwhile."""
         assert self._prepared is not None
         record, shared = self._prepared
         known = self._read_known(journal.read_state())

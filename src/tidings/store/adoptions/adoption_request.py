@@ -1,7 +1,7 @@
-"""The side of commands: hands a snapshot to the owner of a folder, and finds out what became of it.
+"""The command's side of an adoption: hands a snapshot to the owner of a folder.
 
-The owner may die before it answers. The name of the bulk ends with a mark that the command drew, so
-the log says whether the bulk was adopted.
+The owner may die before it answers. The name of the bulk ends with a random text that the command
+chose, so the command can find out from the log whether the bulk was adopted.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def hand_snapshot(
     adopt: Callable[[], int],
 ) -> int:
     """Let the owner of a folder adopt a snapshot; return the version. If nobody owns the folder any
-    more, `adopt` adopts it here. Both `adopt` and `settle`, which takes what an owner that died
-    wrote into the log, raise Owned if there is another owner."""
+    more, `settle` is called, which makes the log readable after a dead owner, and then `adopt`,
+    which adopts the snapshot in this process. Both raise Owned if there is another owner."""
     asked = Adopt(f"incoming-{(mark := uuid.uuid4().hex[:8])}", mark, owner)
     place, died = folder / f.BULKS / asked.name, b""
 

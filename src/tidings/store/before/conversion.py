@@ -9,7 +9,8 @@ whose filters are known, stay too: a filter that returns gets its old number unt
 point removes the node.
 
 If a log was written before null and absent were distinguished, its identities are computed again
-from the texts. A journal in the present format but without versions in its end mark gets them.
+from the texts. If a journal has the current format, but no version in its end mark, the version is
+added.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from tidings.store.journal.state import JournalState, StoredNode, StoredSubscrip
 
 MAKING, MADE, ASIDE = "converting", "converted", "aside"
 MOST = 10_000  # the most changes in a group; a group takes one sync
-LOST = b"lost"  # how the identities of lost nodes began
+LOST = b"lost"  # the identities of lost nodes began with this
 
 KeyOf = Callable[[str, str], bytes | None]
 """The identity of a text in a dialect, or None if the text is refused now."""
@@ -132,7 +133,7 @@ def _fill(beside: Path, old: OldLog, key_of: KeyOf) -> None:
 
 
 def _state(old: OldLog) -> JournalState:
-    """The state in the checkpoint, with which the log begins."""
+    """The state in the old checkpoint; the new log begins with it."""
     base, state = old.base, JournalState()
     for id_, (text, node) in base.subscriptions.items():
         dialect = base.dialects.get(id_, SQL)
@@ -171,8 +172,8 @@ def _is_rekeyed(text: str) -> bool:
 
 
 def _add_versions(folder: Path) -> None:
-    """Give a journal of an older release a mark with a version, by adding an entry with only the
-    version."""
+    """Give a journal of an older release an end mark with a version, by appending an entry that
+    contains only the version."""
     log = GroupLog(folder)
     mark = log.read_mark()
     try:

@@ -1,11 +1,11 @@
-"""Logs of subscriptions in the previous format, which was a log of groups of its own:
+"""Logs of subscriptions in the previous format, a separate log of groups:
 
     changes/00000000000000000001.log ...   groups of changes, as in journal/rows.py but without S
     changes/end                            its value is the latest version
     changes/checkpoint                     magic, size of the body, its digest, the body
     changes/identities                     the version of the rules for identities, if it is 2
 
-Nodes were numbered 1, 2, 3 and so on, apart from the versions, and a filter kept its number
+Nodes were numbered 1, 2, 3 and so on, independently of the versions, and a filter kept its number
 forever.
 """
 

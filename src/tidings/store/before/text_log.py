@@ -1,4 +1,4 @@
-"""Logs of subscriptions in the oldest format, which was text:
+"""Logs of subscriptions in the oldest format, a text format:
 
     00000000000000000001.log    a line for each change: checksum, space, JSON
                                 6b8a1f02 [7,0,0,"sub-1","price > 90",3,"Nf1oD+I25AkzL5FwNUfzeg=="]
@@ -55,7 +55,7 @@ _key = msgspec.json.Decoder(bytes)
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The files of a log in the previous format: its segments in order, then the others."""
+    """The files of a log in the text format: its segments in order, then the others."""
     names = sorted(path.name for path in folder.iterdir())
     segments = [
         folder / name
@@ -122,7 +122,7 @@ def read_changes(folder: Path) -> Iterator[ChangeRecord]:
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
-    """The checkpoint in the previous format; raises LogError if it is corrupt."""
+    """The checkpoint in the text format; raises LogError if it is corrupt."""
     path = folder / CHECKPOINT
     try:
         bodies = list(map(_body, path.read_bytes().splitlines(keepends=True)))

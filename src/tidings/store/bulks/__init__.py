@@ -1,4 +1,4 @@
-"""Subscriptions that a channel took over as a whole, from a compiled snapshot.
+"""Bulks: compiled snapshots whose subscriptions a channel has adopted as a whole.
 
     bulks/FIRST-NAME/     a snapshot, whose nodes have the numbers from FIRST on
         nodes.arrow, subscriptions.arrow, index/    as in any snapshot
@@ -11,7 +11,7 @@
     unnamed.py      removes the folders that nothing names any more
 
 A bulk is one entry of the log, with one version, however many subscriptions it has. The state of a
-log has the changes since then in dictionaries, and everything else stays in the files: see
+log has the changes since the adoption in dictionaries, and everything else stays in the files: see
 layered.py. These modules are for journal/ and known_log.py, not for users. Start at bulk.py.
 """
 

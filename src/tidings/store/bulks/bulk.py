@@ -1,11 +1,11 @@
 """The mapped files of a bulk, and what can be looked up in them.
 
-The node at a place has the number `first` + place. A place whose filter had a node before, which
-lived when the bulk was adopted, is *shared*: its subscriptions belong to that node, and its own
-number is never used.
+The node at a place has the number `first` + place. If a filter already had a node when the bulk was
+adopted, its place is *shared*: its subscriptions belong to the existing node, and the number of the
+place is never used.
 
 Memory: the files are mapped, 24 bytes per node and 4 per subscription in addition to the snapshot.
-A lookup takes some 20 steps in a sorted array.
+A lookup takes about 20 steps in a sorted array.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from tidings.store.layered import Layer
 
 Array = npt.NDArray[Any]
 SORTED, ORDER, SHARED = "sorted.arrow", "order.arrow", "shared.arrow"
-PIECE = 10_000  # rows that become objects together
-OPEN = 8  # bulks that stay open
+PIECE = 10_000  # rows that are converted to objects at once
+OPEN = 8  # the most bulks that stay open
 _TWO_NUMBERS = struct.Struct(">QQ")
 
 
@@ -69,12 +69,12 @@ class Bulk:
 
     @property
     def integer(self) -> bool:
-        """Are the ids integers?"""
+        """Whether the ids are integers."""
         return bool(pa.types.is_integer(self.ids.type))
 
     @property
     def last(self) -> int:
-        """The last number of its range, which is also its version."""
+        """The last number of the bulk's range, which is also its version."""
         return self.first + len(self.keys) - 1
 
     def __len__(self) -> int:

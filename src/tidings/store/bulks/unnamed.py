@@ -1,12 +1,12 @@
-"""Removes the folders of bulks that nothing names any more.
+"""Removes unnamed folders: those of bulks that the channel does not use.
 
 A folder is unnamed if its adoption failed half-way, or if all its nodes and subscriptions have
 ended, so that the latest checkpoint leaves it out. After a loss, the entry that named a folder may
 be lost; such a folder is moved aside instead.
 
-Whoever has opened a bulk keeps the mapped files. A reader that has read an older checkpoint, but
-has not opened its bulks yet, finds a folder missing and reads again under the lock of the channel's
-folder (change_log.py).
+A process that has opened a bulk keeps its files mapped. A reader that has read an older checkpoint,
+but has not opened its bulks yet, finds a folder missing and reads again under the lock of the
+channel's folder (change_log.py).
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from tidings.store.folder import ASIDE, BULKS
 
 
 def remove_unnamed(folder: Path, names: Iterable[str]) -> None:
-    """Remove all bulks of a channel but those with these names. The caller holds the lock, so
-    nobody adopts anything now."""
+    """Remove all bulks of a channel except those with these names. The caller holds the lock, so no
+    snapshot is adopted meanwhile."""
     for path in _list_unnamed(folder, names):
-        remove_folder(path)  # a partly removed folder must not have the name of a bulk
+        # This renames the folder first: a partly removed folder must not have the name of a bulk.
+        remove_folder(path)
 
 
 def move_unnamed_aside(folder: Path, names: Iterable[str]) -> None:
-    """Move all bulks of a channel but those with these names to the folder `aside`."""
+    """Move all bulks of a channel except those with these names to the folder `aside`."""
     for path in _list_unnamed(folder, names):
         move_aside(path, folder / ASIDE)
 

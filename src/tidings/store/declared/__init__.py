@@ -6,8 +6,8 @@ kind of interest. A declaration is an entry of the channel's log, with a version
     handing.py              hands a declaration to the owner of the folder
     fitness.py              which filters use an attribute whose type would change
 
-A channel has one declaration. Pipelines, commands and the file of a rendezvous point may repeat it,
-or make the first one.
+A channel has one declaration. Pipelines, commands and the file of a rendezvous point may make the
+first declaration, or repeat the current one.
 
 Used by change_log.py, channel, broker, spark and cli. Start at declaration.py.
 """

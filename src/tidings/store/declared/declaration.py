@@ -23,8 +23,8 @@ class DeclarationError(TidingsError):
 
 
 class StoredDeclaration(msgspec.Struct, frozen=True, dict=True):
-    """What a channel declares. Without `types`, it declares no attributes, and filters may test
-    everything."""
+    """The declaration of a channel. Without `types`, it declares no attributes, and filters may
+    test everything."""
 
     types: dict[str, str] | None = None
     extra: str | None = None
@@ -105,8 +105,9 @@ def may_store(attributes: Attributes | None) -> bool:
 
 
 def find_difference(given: Attributes, declared: Attributes | None, where: str) -> str | None:
-    """Say how given attributes differ from those that a channel declares; None if each of them is
-    declared with the same type. The channel may declare more. `where` names the channel."""
+    """A sentence on how the given attributes differ from those that a channel declares; None if
+    each given attribute is declared with the same type. The channel may declare further attributes.
+    `where` names the channel."""
     if declared is None:
         names = [name for name in given.tree if name != "subject"]
         if not names:
@@ -117,7 +118,7 @@ def find_difference(given: Attributes, declared: Attributes | None, where: str) 
         if found is not None:
             near = declared.near((name,)) if name not in declared.tree else []
             return f"{found} (did you mean {' or '.join(near)}?)" if near else found
-    if given.extra not in ("keep", declared.extra):  # `keep` may be only the default
+    if given.extra not in ("keep", declared.extra):  # `keep` is also the default value
         return f"extra is '{given.extra}' here, but {where} has '{declared.extra}'"
     return None
 
@@ -137,7 +138,7 @@ def _differ(path: Path, given: DataType, declared: DataType | None, where: str) 
 
 
 def join_attributes(given: Attributes, more: Attributes) -> Attributes:
-    """The given attributes, and those of `more` that they lack. If both have an attribute, the
+    """The given attributes, with the missing ones added from `more`. If both have an attribute, the
     given type is used; a struct gets the fields of both."""
     tree: dict[str, DataType] = dict(given.tree)
     for name, kind in more.tree.items():

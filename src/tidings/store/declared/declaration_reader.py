@@ -38,8 +38,8 @@ class DeclarationReader:
         self._told = Told()
 
     def read(self, mark: Mark) -> Told:
-        """The declaration at an end of the log. Raises EnvironmentProblem or FileNotFoundError if
-        the log is damaged, or was changed meanwhile; then try again."""
+        """The declaration in the log up to an end mark. Raises EnvironmentProblem or
+        FileNotFoundError if the log is damaged, or was changed meanwhile; then try again."""
         with self._mutex:
             before = self._mark
             if mark == before:
@@ -84,7 +84,7 @@ class DeclarationReader:
             self._told = msgspec.structs.replace(self._told, had_root=True)
         elif isinstance(thing, t.Renewed) and (
             thing.declaration != self._told.declaration.text
-        ):  # otherwise only the refused filters changed
+        ):  # if they are equal, only the set of refused filters changed
             found = StoredDeclaration.decode(thing.declaration)
             self._told = Told(found, thing.version, self._told.had_root)
 

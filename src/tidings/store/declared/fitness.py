@@ -19,7 +19,7 @@ from tidings.model import DataType, FilterError, write_path
 from tidings.store.declared.declaration import DeclarationError
 
 MOST_LISTED = 3  # filters that an error names
-MOST_COUNTED = 1_000  # after this many, the search ends
+MOST_COUNTED = 1_000  # the search ends after this many filters that don't fit
 LONGEST = 80  # characters of a text in an error
 Functions = Mapping[str, Callable[..., Any]]
 
@@ -92,8 +92,8 @@ def _unfit(
 
 
 def _retyped(was: Filter, before: Attributes | None, after: Attributes | None) -> str:
-    """Why a filter would have another meaning, judged by the types of its attributes; empty if it
-    would not."""
+    """The reason why a filter would change its meaning, judged by the types of its attributes;
+    empty if it would not."""
     for path in sorted(attributes_of(was.expression)):
         had = None if before is None else before.data_type(path)
         gets = None if after is None else after.data_type(path)

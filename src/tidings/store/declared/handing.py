@@ -1,5 +1,5 @@
-"""The side of commands: hands a declaration to the owner of a folder. If the owner dies before it
-answers, this module finds out whether the declaration was made."""
+"""The command's side of a declaration: hands it to the owner of a folder. If the owner dies before
+it answers, this module finds out whether the declaration was made."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def hand_over_declaration(
 ) -> int:
     """Let the owner of a folder declare attributes; return the version. `find` returns the version
     if they are declared already, otherwise None. If nobody owns the folder any more, `declare`
-    declares them here; it raises Owned if there is another owner."""
+    declares them in this process; it raises Owned if there is another owner."""
     died = b""
     while True:
         try:

@@ -5,8 +5,9 @@
 The chain reveals gaps in the middle of a log, but only data outside the log can reveal a missing
 end. The mark is written after a group is on the disk and before the group is acknowledged. So every
 acknowledged group is at or before the mark. The mark is not synced each time: if the process dies,
-the system still writes it. If the machine dies, the mark may be older than the log. An older mark
-does no harm, because the groups themselves are synced. The mark is never ahead of the log.
+the operating system still writes the mark. If the machine dies, the mark may be older than the log.
+An older mark does no harm, because the groups themselves are synced. The mark is never ahead of the
+log.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ head also contains a checksum of the record heads, and these contain the checksu
 So any change, swap or removal is noticed: a checksum differs, or the next group contains another
 chain. A corrupt record does not affect other records.
 
-The id of the log is the key of the digests. Nobody outside knows this key, so the content of a
-record can never be mistaken for a group, not even in a search through a damaged log.
+The id of the log is the key of the digests. Publishers and subscribers don't know this key, so the
+content of a record can never be mistaken for a group, not even in a search through a damaged log.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RECORD_HEAD = _RECORD.size
 
 
 class Packed(msgspec.Struct, frozen=True):
-    """Many records in one buffer, each after its head. A caller with very many records creates all
+    """Many records in one buffer, each after its head. A caller with very many records lays out all
     of them at once."""
 
     data: bytes | bytearray | memoryview

@@ -22,8 +22,9 @@ died. Bytes left by a dead writer were never acknowledged, and `take_end` cuts t
 damage is listed in `walk.damages`. A walk never raises an error for damage: the caller decides
 whether to continue.
 
-Cost: a group takes one write, one sync and 40 bytes. A record takes 8 bytes, and a checksum that
-costs about 0.3 us per kilobyte. A walk reads one segment at a time into memory.
+Cost: a group takes one write, one sync and 40 bytes. A record takes 8 bytes in addition to its
+data, and a checksum that costs about 0.3 µs per kilobyte. A walk reads one segment at a time into
+memory.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class LostEnd(EnvironmentProblem):
 
 
 class GroupLog:
-    """See the top of the module."""
+    """A log of groups; the top of the module shows its use."""
 
     def __init__(self, folder: str | Path, *, segment_bytes: int = SEGMENT_BYTES) -> None:
         self.folder = Path(folder)
@@ -116,8 +117,8 @@ class GroupLog:
         return size != end.offset or is_over
 
     def _known_id(self) -> int:
-        """The id of the log, from the mark or otherwise from the first readable segment; 0 if there
-        is neither."""
+        """The id of the log, from the mark, or else from the first readable segment; 0 if there is
+        neither."""
         mark = self._mark.read()
         if mark is not None:
             return mark.log
@@ -334,7 +335,8 @@ class GroupLog:
                 sync_handle(self._handle)
             mark = self._mark.read()
             if self.marked is not None and mark is not None and mark.number > end.number:
-                self._mark.write(self.marked, sync=True)  # the mark was already ahead
+                # the failed write had already moved the mark
+                self._mark.write(self.marked, sync=True)
         except OSError:
             self._broken = f"{sentence}; it must be opened again"
             raise LostEnd(self._broken) from problem

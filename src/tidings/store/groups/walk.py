@@ -164,8 +164,8 @@ class Walk:
                 return len(data)
             self._damage(path, 0, "the head of the segment is corrupt")
         elif self._is_first and not end.number and head[:2] == (self._log.id, first):
-            # older segments may have been dropped, so the chain begins with this segment; after a
-            # segment that has lost all its groups it must not begin again
+            # older segments may have been dropped, so the chain begins with this segment; it must
+            # not begin again after a segment that has lost all its groups
             self.end = Position(head.first - 1, first, 0, head.chain)
         elif head != (self._log.id, end.number + 1, end.chain):
             self._damage(path, 0, f"the data does not follow group {end.number}")

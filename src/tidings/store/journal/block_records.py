@@ -47,7 +47,7 @@ def encode_all(things: Iterable[Thing]) -> list[bytes | Packed]:
 
 
 def encode_block(block: Block) -> PackedBlock:
-    from tidings.store.journal import block_kernels as kernels  # compiled, so loaded when needed
+    from tidings.store.journal import block_kernels as kernels  # imported late: Numba compiles it
 
     marks, matched, payloads = block.marks, block.matched, block.payloads
     name = np.frombuffer(block.source.encode(), np.uint8)

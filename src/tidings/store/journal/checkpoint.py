@@ -39,7 +39,7 @@ CONTENT = 6
 """What the parts are: 1 before journals knew versions, sources and removed nodes; 2 before they had
 cursors; 3 before they had named subscriptions; 4 while nodes repeated the texts of
 subscriptions; 5 before there were bulks."""
-THERE = 1  # the lowest bit of the end mark's value: is there a checkpoint?
+THERE = 1  # the lowest bit of the end mark's value: set if there is a checkpoint
 
 
 class Damaged(EnvironmentProblem):
@@ -73,7 +73,7 @@ class About(msgspec.Struct, frozen=True, array_like=True, tag="about"):
 
 
 class AdoptedPart(msgspec.Struct, frozen=True, array_like=True):
-    """A bulk, and which of its nodes and ids do not count any more."""
+    """A bulk, and those of its nodes and ids that have ended."""
 
     bulk: Adopted
     nodes: list[int]
@@ -81,7 +81,7 @@ class AdoptedPart(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Bulks(msgspec.Struct, frozen=True, array_like=True, tag="bulks"):
-    part: dict[int, AdoptedPart]  # by the first number
+    part: dict[int, AdoptedPart]  # by the first number of each bulk
 
 
 class Nodes(msgspec.Struct, frozen=True, array_like=True, tag="nodes"):
@@ -211,8 +211,8 @@ def _take(state: JournalState, part: Part) -> None:
         for one in part.part.values():
             integer, many = state.integer, len(state.bulks)
             state.adopt(one.bulk)
-            state.integer = integer  # that of the last change, which may be later
-            if len(state.bulks) > many:  # otherwise the bulk is lost
+            state.integer = integer  # as in the last change, which may be after the adoption
+            if len(state.bulks) > many:  # a lost bulk was not added
                 nodes, ids = state.gone_of(many)
                 nodes.update(one.nodes)
                 ids.update(one.ids)
@@ -241,8 +241,8 @@ def _take(state: JournalState, part: Part) -> None:
 
 
 def _history(about: About) -> History:
-    """The history, without the removed nodes. A journal from before this version has no history, so
-    its history begins now."""
+    """The history, without the removed nodes. A checkpoint of an older release has no history, so
+    the history begins with the present state."""
     past = about.history
     if past is None:
         life, last = (about.lives[0][0] if about.lives else 0), about.last_node

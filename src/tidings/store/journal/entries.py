@@ -21,7 +21,8 @@ from tidings.routing.root import Block, Cursor, Gone, Progress, Record
 from tidings.store.journal.rows import SUBSCRIPTIONS, Rows, decode_rows
 
 NOTIFICATION, THING = b"N", b"T"
-HEAD = struct.Struct("<cqqIII")  # kind, serial, stamp, bytes of the publisher, marks, matched
+# kind, serial, stamp; length of the publisher's name; counts of marks and of matched nodes
+HEAD = struct.Struct("<cqqIII")
 
 
 class Life(msgspec.Struct, frozen=True, array_like=True, tag="life"):
@@ -36,8 +37,8 @@ class Life(msgspec.Struct, frozen=True, array_like=True, tag="life"):
 
 
 class Added(msgspec.Struct, frozen=True, array_like=True, tag="added"):
-    """A node that the rendezvous point made. `key` is its identity; journals of older releases
-    don't have it. `integer` says which type the ids of subscriptions have: see `anonymous_id`."""
+    """A node that the rendezvous point created. `key` is its identity; journals of older releases
+    don't have it. `integer` is set if the ids of subscriptions are integers: see `anonymous_id`."""
 
     node: int
     interest: bytes
@@ -66,7 +67,7 @@ class Owned(msgspec.Struct, frozen=True, array_like=True, tag="owned"):
 
 class Dropped(msgspec.Struct, frozen=True, array_like=True, tag="dropped"):
     """A node that was removed. In journals of older releases, its version is 0 and its
-    neighbourhood is unknown. `named` is set if a named subscription made the node."""
+    neighbourhood is unknown. `named` is set if a named subscription created the node."""
 
     node: int
     gone: Gone = Gone(0)
@@ -93,7 +94,7 @@ class Renewed(msgspec.Struct, frozen=True, array_like=True, tag="renewed"):
 
 class At(msgspec.Struct, frozen=True, array_like=True, tag="at"):
     """The version before the group that contains this entry. The first group of each segment has
-    one, so that readers can begin with any segment."""
+    such an entry, so that readers can begin with any segment."""
 
     version: int
 
@@ -107,7 +108,7 @@ class Repaired(msgspec.Struct, frozen=True, array_like=True, tag="repaired"):
 
 
 class Forgotten(msgspec.Struct, frozen=True, array_like=True, tag="forgotten"):
-    """Publishers whose stamps are not needed any more."""
+    """The stamps of these publishers are not needed any more."""
 
     publishers: tuple[str, ...]
 
@@ -188,7 +189,7 @@ def version_of(thing: Thing) -> int:
 
 
 def anonymous_id(node: int, *, integer: bool) -> Id:
-    """The id under which a pipeline sees a node that the rendezvous point made. The ids of all
+    """The id that pipelines use for a node that the rendezvous point created. The ids of all
     subscriptions of a channel have the same type, text or integer."""
     return -node if integer else f"node {node}"
 

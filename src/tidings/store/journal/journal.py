@@ -14,8 +14,8 @@ A start reads the checkpoint and the groups after it; a thread then indexes olde
 
 Corrupt data is never delivered. If an older notification is corrupt, it is reported as lost. If
 anything else is missing or corrupt, even at the end, the journal records a loss: a new lineage
-begins, and all subscribers are told of a break. Only subscriptions that were adopted as a whole
-(bulks/) are not given up by a start: it is refused until they are restored, or `repair` was called.
+begins, and all subscribers are told of a break. The exception is a lost bulk (bulks/): a start is
+refused until the bulk is restored, or `repair` was called, which gives its subscriptions up.
 
 Old notifications are dropped with their segments, as soon as nobody needs them or a limit on their
 number, age or size is exceeded.
@@ -86,7 +86,7 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 class FileJournal:
-    """See the top of the module. Only `write` and `tend` may run in other threads."""
+    """A journal in a folder. Only `write` and `tend` may run in other threads."""
 
     def __init__(
         self,
@@ -100,8 +100,8 @@ class FileJournal:
         """Open the journal at a path, or create it. Call `begin_life` before a rendezvous point
         uses the journal. With `apart`, the caller calls `tend` when `is_due` is true; otherwise
         `write` calls `tend`. With `listens`, the caller calls `serve`. With `repairs`, the caller
-        calls `repair`: only then are subscriptions given up that were adopted and whose files are
-        lost. Otherwise such a loss is an error, because a backup may still have the files."""
+        calls `repair`, and the subscriptions of lost bulks are given up. Otherwise a lost bulk is
+        an error, because a backup may still have its files."""
         self.path = Path(path)
         self._checkpoint = self.path / checkpoint.NAME
         self._apart = apart
@@ -129,7 +129,7 @@ class FileJournal:
         """Listen for commands at once, so that they wait while the log is read."""
         try:
             self._listener = listen(self.path)
-            weakref.finalize(self, self._listener.close)  # if the journal is never closed
+            weakref.finalize(self, self._listener.close)  # in case the journal is never closed
         except OSError as problem:
             _log.warning("commands can't change the subscriptions in %s while the rendezvous "
                          "point runs: %s", self.path, problem)  # fmt: skip
@@ -137,7 +137,7 @@ class FileJournal:
     def serve(
         self, take: Take, adopt: TakeSnapshot, welcome: Welcome, declare: TakeDeclaration
     ) -> None:
-        """Take the changes, the snapshots and the declarations of commands, and welcome pipelines:
+        """Accept changes, snapshots and declarations from commands, and connections from pipelines:
         see `Serving`."""
         if self._listener is not None:
             self._serving = Serving(
@@ -165,17 +165,17 @@ class FileJournal:
                 self._held = -1
 
     def _hold(self) -> int:
-        """Lock out other writers, because two would assign the same numbers."""
+        """Lock out other writers, because two writers would assign the same numbers."""
         try:
             make_durable_folder(self.path.parent)
-            beside = Path(f"{self.path}.lock")  # the lock of older releases
+            beside = Path(f"{self.path}.lock")  # the lock that older releases used
             before = take_lock(beside) if beside.exists() or is_before(self.path) else -1
             try:
                 with self._name_failures("opened"):
                     take_over(self.path)
                 try:
                     return folder.own(self.path)
-                except BlockingIOError:  # a pipeline gives the folder to a rendezvous point
+                except BlockingIOError:  # if a pipeline owns the folder, it gives it up on request
                     if not ask_for_folder(self.path):
                         raise
                     return folder.own(self.path)
@@ -271,7 +271,7 @@ class FileJournal:
         self._give(block)
 
     def set_rows(self, first: int, rows: Sequence[Row]) -> None:
-        """Record changes of named subscriptions; `first` is the version of the first."""
+        """Record changes of named subscriptions; `first` is the version of the first change."""
         for row in rows:
             if row.filter is not None:
                 self._integer = type(row.id) is int
@@ -324,8 +324,8 @@ class FileJournal:
             self._continue(things)
 
     def _continue(self, things: list[t.Thing]) -> JournalState:
-        """Append the first entries after an opening. After a loss, the damaged data is before the
-        checkpoint that is written then, so it is not read again."""
+        """Append the first entries after an opening. After a loss, this also writes a checkpoint
+        after the damaged data, so that the data is not read again."""
         self._append(things)
         state = self._catch_up(is_told=bool(self.losses))
         if self.losses:
@@ -360,7 +360,7 @@ class FileJournal:
 
     @property
     def history(self) -> History:
-        """The history of the nodes that is on the disk."""
+        """The history of the nodes, as it is on the disk."""
         with self._lock, self._name_failures("read"):
             return self._catch_up().history
 
@@ -372,13 +372,13 @@ class FileJournal:
             self._catch_up()
 
     def read_state(self) -> JournalState:
-        """The state that is on the disk; callers must not change it."""
+        """The state, as it is on the disk; callers must not change it."""
         with self._lock, self._name_failures("read"):
             return self._catch_up()
 
     def adopt(self, thing: t.Adopted) -> None:
-        """Record that a bulk was adopted. The record is on the disk when this returns; a new state
-        machine must be started then."""
+        """Record that a bulk was adopted. The record is on the disk when this returns; the caller
+        must then start a new state machine."""
         with self._lock, self._name_failures("written"):
             self._append([thing])
             state = self._catch_up()
@@ -388,7 +388,7 @@ class FileJournal:
 
     @property
     def has_waiting(self) -> bool:
-        """Does anything wait to be written?"""
+        """Whether records are waiting to be written."""
         return bool(self._waiting)
 
     def take(self) -> Batch | None:
@@ -442,7 +442,7 @@ class FileJournal:
             state.add_texts()
             nodes = state.nodes
             found = [(node, one.interest) for node, one in nodes.items()]
-            found.sort()  # fast, because the nodes are nearly in order
+            found.sort()  # fast, because the nodes are almost sorted
             return found
 
     def memory(self, placed: Sequence[Placed]) -> Memory:
@@ -532,11 +532,11 @@ class FileJournal:
                 if (self.path / folder.BULKS).exists():
                     from tidings.store.bulks import remove_unnamed  # loads pyarrow
 
-                    with hold_lock(self.path / folder.LOCK):  # as for segments, below
+                    with hold_lock(self.path / folder.LOCK):  # for the same reason as below
                         names = (one.name for one, _, _ in state.living_bulks())
                         remove_unnamed(self.path, names)
             if gone:
-                # readers that found a file missing read again under this lock
+                # a reader that finds a file missing reads again under this lock
                 with hold_lock(self.path / folder.LOCK), self._lock:
                     log.drop_before(gone[-1] + 1)
                     self._segments.keep({*log.segments()})
@@ -570,7 +570,7 @@ class FileJournal:
 
 
 def _version_of(thing: t.Thing) -> int:
-    # nearly all things are notifications
+    # fast path: nearly all entries are notifications
     return 0 if type(thing) in (Record, Block) else t.version_of(thing)
 
 

@@ -32,8 +32,8 @@ SMALL = 64 << 10  # bytes below which the growing segment is not dropped
 
 
 class Retention(msgspec.Struct, frozen=True):
-    """How much stays on the disk for subscribers that have fallen behind, and how much disk space
-    the journal may use."""
+    """Limits on the notifications that are kept for subscribers that have fallen behind, and on the
+    disk space of the journal."""
 
     bytes: int = Limits().kept_bytes
     marks: int = Limits().kept_marks
@@ -162,7 +162,7 @@ class Extent(NamedTuple):
 def _extents(
     older: dict[int, LogSegment], newer: dict[int, LogSegment]
 ) -> list[tuple[int, Extent]]:
-    """Like `_join_segments`, without the marks themselves, because this runs after every write."""
+    """Like `_join_segments`, but this only counts the marks, because it runs after every write."""
     found = []
     for first in sorted({*older, *newer}):
         both = [table[first] for table in (older, newer) if first in table]

@@ -20,10 +20,10 @@ UNTOLD = 10_000  # versions to skip if the last acknowledged version is unknown
 
 
 class LossReplay:
-    """The groups of a walk, applied to a state."""
+    """Applies the groups of a walk to a state, and notes the versions that are lost."""
 
     def __init__(self, state: JournalState, *, base_is_suspect: bool = False) -> None:
-        """`base_is_suspect` says that the state before the walk is missing, or may be."""
+        """`base_is_suspect` is set if the state before the walk is, or may be, missing."""
         self.state = state
         self.lost: list[tuple[int, int]] = []
         self.unread = 0
@@ -39,7 +39,7 @@ class LossReplay:
             if self._is_suspect or is_damaged:
                 damages = len(walk.damages)
                 counting.finish()
-                # until an intact group has a version, more may be missing
+                # more versions may be missing until an intact group has a version
                 self._is_suspect = not self._note_gaps(good, counting) or is_damaged
             else:
                 counting.apply_all(good)
@@ -80,8 +80,8 @@ class LossReplay:
             self.state.last_node = max(self.state.last_node, upto)
 
     def finish(self, mark: Mark | None, *, is_told: bool = True) -> t.Repaired:
-        """The entry with which a log continues after a loss. `mark` is its end mark; `is_told` is
-        false if even the mark may be older than what was acknowledged."""
+        """The entry with which a log continues after a loss. `mark` is the end mark of the log;
+        `is_told` is false if later versions than the mark's may have been acknowledged."""
         if mark is not None:
             self._lose(version_in(mark))
         state = self.state

@@ -3,10 +3,10 @@
     chunks   [ 100,000 marks ][ 30,000 ][ 4,000 ]      each sorted by (node, number)
     recent   [ 256 ][ 8 ][ 8 ]                         unsorted, one per group
 
-Each group has some marks, and publishers wait until the group is written. So the marks of a group
-are only appended, and from time to time the recent marks become a chunk. When the last `FANOUT`
-chunks are of about the same size, they are merged. So there are few chunks, and the writing thread
-sorts each mark only a few times.
+Publishers wait until their group is written. So the marks of a new group are only appended, and
+from time to time the recent marks become a chunk. When the last `FANOUT` chunks are of about the
+same size, they are merged. So there are few chunks, and the writing thread sorts each mark only a
+few times.
 
 Cost: 32 bytes per mark. A lookup takes two binary searches in each chunk, and the first lookup
 after a group sorts the recent marks. Chunks and recent marks are one tuple that is replaced as a
@@ -46,7 +46,7 @@ class Span(NamedTuple):
     marks: int
 
 
-Spans = Sequence[Span] | Numbers  # or an array with a row for each span
+Spans = Sequence[Span] | Numbers  # an array has a row for each span
 
 
 class Recent(NamedTuple):
@@ -61,7 +61,7 @@ class MarkIndex:
 
     def __init__(self, chunks: tuple[Chunk, ...] = (), recent: tuple[Recent, ...] = ()) -> None:
         self._parts = chunks, recent
-        self._sorted: tuple[tuple[Recent, ...], Chunk] | None = None  # recent marks, for `find`
+        self._sorted: tuple[tuple[Recent, ...], Chunk] | None = None  # a cache for `find`
 
     def __len__(self) -> int:
         chunks, recent = self._parts
@@ -129,7 +129,7 @@ def _sort(chunk: Chunk, kind: Literal["stable"] | None = None) -> Chunk:
     pieces."""
     nodes, numbers = chunk.nodes, chunk.numbers
     least, shift = nodes.min(), int(numbers.max()).bit_length()
-    # node and number fit into one 64-bit number
+    # if node and number fit into one 64-bit number
     if int(nodes.max() - least).bit_length() + shift < 64:
         order = np.argsort((nodes - least << shift) + numbers, kind=kind)
     else:

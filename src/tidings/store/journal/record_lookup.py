@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class RecordLookup:
-    """The notifications of a log, which `segments` indexes."""
+    """The stored notifications of a log; `segments` is their index."""
 
     def __init__(self, log: GroupLog, segments: Segments) -> None:
         self._log = log
@@ -52,7 +52,7 @@ class RecordLookup:
     def find(
         self, ranges: Iterable[Range], most_bytes: int, life: int
     ) -> tuple[list[Notification], list[Range]]:
-        """See `FileJournal.find`; `life` is the life that answers."""
+        """See `FileJournal.find`; `life` is the current life."""
         if self._segments.older is None:
             raise EnvironmentProblem(
                 f"the journal {self._log.folder} is still being read; try again later"

@@ -49,7 +49,7 @@ class Row(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown
 
 
 class Rows(msgspec.Struct, frozen=True, array_like=True):
-    """The changes of a record, and the version of the first."""
+    """The changes of a record, and the version of the first change."""
 
     first: int
     rows: list[Row]

@@ -13,11 +13,12 @@ A named subscription holds its node. If the channel never had a rendezvous point
 its last subscription, and the change that ends it says so. Otherwise agents may use the node too,
 and only the rendezvous point ends it.
 
-The node that a named subscription made has the text of that subscription. The text is not stored
-with the node too, as long as the subscription has it: it may be long, and there may be a million.
+A node that a named subscription created has the text of that subscription. As long as the
+subscription exists, only the subscription stores the text, because there may be a million long
+texts.
 
-Subscriptions that were adopted as a whole, and their nodes, stay in files: see bulks/. The
-dictionaries have what changed since then.
+Subscriptions that were adopted as a whole, and their nodes, stay in files: see bulks/. Later
+changes are in dictionaries.
 
 A checkpoint may be in the middle of a group, at one of its versions. Then the group is read again,
 and changes to subscriptions up to that version are skipped.
@@ -53,8 +54,8 @@ class StoredNode(msgspec.Struct, array_like=True, gc=False):
 
     interest: bytes
     owners: tuple[str, ...] = ()
-    key: bytes = b""  # its identity, if known
-    named: bool = False  # did a named subscription make it?
+    key: bytes = b""  # the identity of the filter, if known
+    named: bool = False  # whether a named subscription created the node
 
 
 class StoredSubscription(msgspec.Struct, array_like=True, gc=False):
@@ -64,11 +65,11 @@ class StoredSubscription(msgspec.Struct, array_like=True, gc=False):
     node: int
     began: int
     dialect: str = SQL
-    owner: str = ""  # who made it, if told
+    owner: str = ""  # the owner, if one was given
 
     @property
     def interest(self) -> bytes:
-        """The filter as nodes have it."""
+        """The filter in the form in which nodes store it."""
         return pack_interest(self.filter.encode(), self.dialect)
 
 
@@ -82,7 +83,7 @@ class Counter(msgspec.Struct, array_like=True, gc=False):
 
 
 class JournalState(msgspec.Struct):
-    """See the top of the module."""
+    """The state at one position of a log."""
 
     at: Position = Position()
     serial: int = 0
@@ -115,32 +116,34 @@ class JournalState(msgspec.Struct):
         return self.history.version
 
     def set_cursor(self, key: str, cursor: Cursor | None) -> None:
-        """Note a cursor of a named subscription; None if it was dropped."""
+        """Set the cursor of a named subscription; None removes it."""
         self.cursors.pop(key, None)
         if cursor is not None:
             self.cursors[key] = cursor
             self.term = max(self.term, cursor.term)
 
     def add_texts(self) -> None:
-        """Give nodes the texts that only subscriptions have."""
+        """Copy the texts that only subscriptions store to their nodes."""
         for one in own_part(self.subscriptions).values():
             self.keep_text(one)
 
     def drop_texts(self) -> None:
-        """The opposite of `add_texts`, for states of older releases."""
+        """Remove texts from nodes whose subscriptions have them, for states that older releases
+        wrote."""
         for one in own_part(self.subscriptions).values():
             if one.began == one.node and (node := self.nodes.get(one.node)) and \
                     node.named and node.interest == one.interest:  # fmt: skip
                 node.interest = b""
 
     def keep_text(self, one: StoredSubscription) -> None:
-        """Give a node the text of the subscription that made it, because the subscription ends."""
+        """Copy the text of a subscription to the node that it created, because the subscription
+        ends."""
         if one.began == one.node and (node := self.nodes.get(one.node)) and not node.interest:
             node.interest = one.interest
 
     def adopt(self, one: t.Adopted) -> None:
-        """Add the nodes and the subscriptions of a bulk. Raises EnvironmentProblem if it can't be
-        read, unless it is lost and `lost_bulks` takes it."""
+        """Add the nodes and the subscriptions of a bulk. Raises EnvironmentProblem if the bulk
+        can't be read; a lost bulk is added to `lost_bulks` instead, if that is a list."""
         from tidings.store.bulks import LostBulk  # loads pyarrow
 
         try:
@@ -179,8 +182,8 @@ class JournalState(msgspec.Struct):
         self.integer = bulk.integer
 
     def give_up_bulks(self) -> None:
-        """Go on without the bulks that are lost. Other subscriptions may use nodes of a lost
-        bulk: these nodes get their texts, but the identities are lost."""
+        """Continue without the lost bulks. Other subscriptions may use nodes of a lost bulk: these
+        nodes get their texts, but the identities are lost."""
         if self.lost_bulks:
             for one in self.subscriptions.values():
                 if one.node not in self.nodes:
@@ -188,12 +191,12 @@ class JournalState(msgspec.Struct):
         self.lost_bulks = None
 
     def highest_serial(self) -> int:
-        """The highest serial that was ever given, as far as notifications and cursors show."""
+        """The highest serial in any notification or cursor."""
         return max(self.serial, *(one.last for one in self.cursors.values()), 0)
 
     def begin_anew(self) -> None:
-        """Go on after a loss: serials continue after those that a cursor has confirmed, and the
-        numbers of nodes where they are. Sources begin again."""
+        """Continue after a loss: serials continue after the highest one that a notification or a
+        cursor has, and the numbers of nodes stay as they are. Sources begin again."""
         self.serial = self.highest_serial()
         counters = {node: self.counters.get(node, Counter()) for one in self.cursors.values()
                     for node in one.nodes if node in self.nodes}  # fmt: skip
@@ -217,7 +220,8 @@ class JournalState(msgspec.Struct):
         return found
 
     def living_bulks(self) -> list[tuple[t.Adopted, set[int], set[Id]]]:
-        """The bulks of which a node or a subscription is left, with those that are gone."""
+        """The bulks of which a node or a subscription still exists, each with its nodes and ids
+        that have ended."""
         found = []
         for at, one in enumerate(self.bulks):
             nodes, ids = self.gone_of(at)
@@ -229,7 +233,7 @@ class JournalState(msgspec.Struct):
         return found
 
     def gone_of(self, at: int) -> tuple[set[int], set[Id]]:
-        """The nodes and the ids of a bulk that do not count any more."""
+        """The nodes and the ids of a bulk that have ended."""
         assert isinstance(self.nodes, Layered)
         assert isinstance(self.subscriptions, Layered)
         return self.nodes.layers[at].gone, self.subscriptions.layers[at].gone
@@ -256,7 +260,7 @@ class Counting:
             start = size + name
             state.publishers[data[size:start].decode()] = stamp
             if not serial:
-                continue  # this notification was refused
+                continue  # a notification without a serial was refused
             state.serial = serial
             behind = start + 16 * marks
             self._marks.append(data[start:behind])
@@ -294,7 +298,7 @@ class Counting:
             if (known := state.nodes.get(thing.node)) is not None:
                 state.nodes[thing.node] = msgspec.structs.replace(known, owners=thing.owners)
         elif isinstance(thing, t.Adopted):
-            if thing.version > history.version:  # otherwise the checkpoint contains it
+            if thing.version > history.version:  # an older adoption is in the checkpoint
                 state.adopt(thing)
                 history.version = thing.version
                 state.last_node = max(state.last_node, thing.version)
@@ -305,7 +309,7 @@ class Counting:
             history.drop(thing.node, thing.gone)
         elif isinstance(thing, t.Taken):
             state.sources[thing.source] = thing.progress
-            state.publishers.pop(thing.source, None)  # the progress contains its stamp
+            state.publishers.pop(thing.source, None)  # the progress contains the stamp
         elif isinstance(thing, t.Named):
             state.set_cursor(thing.key, thing.cursor)
         elif isinstance(thing, t.Confirmed):
@@ -349,7 +353,8 @@ class Counting:
                 known.pop(row.id, None)
             else:
                 one = StoredSubscription(text, row.node, version, row.dialect, row.owner)
-                if row.key is not None or row.node not in nodes:  # otherwise that change is lost
+                # if there is no key and no node, the change that added the node is lost
+                if row.key is not None or row.node not in nodes:
                     interest = b"" if row.node == version else one.interest
                     nodes[row.node] = StoredNode(interest, (), row.key or b"", named=True)
                 known[row.id] = one

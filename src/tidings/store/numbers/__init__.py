@@ -1,4 +1,4 @@
-"""The numbers of notifications where no rendezvous point gives them: every node counts 1, 2, 3 ...
+"""Numbers notifications for channels without a rendezvous point: every node counts 1, 2, 3 ...
 
     pipeline ──outbox, batch, attempt, counts──> accept ──> the number before the first, by node
                                                    |
@@ -7,8 +7,9 @@
     node_counts.py    how often nodes occur, as bytes
     accepting.py      `accept`, and the log that it writes
 
-A rendezvous point numbers what it accepts itself: see journal/. So a notification that only an
-outbox has takes no number at it, and its subscribers miss none.
+A rendezvous point gives its own numbers to the notifications that it accepts: see journal/. A
+notification that is only in an outbox takes none of these numbers, so subscribers in the network
+see no gap.
 
 Used by spark, for pipelines without a network. Start at accepting.py.
 """

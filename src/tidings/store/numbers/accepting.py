@@ -4,15 +4,15 @@
     numbers/*.log   Taken: outbox, batch, attempt, the number before the first, counts
                     Counters: the state at the beginning of a file, so that older files can go
 
-A pipeline commits a batch to its outbox, and then has it accepted. The answer says, for each node
-of the batch, after which number its notifications continue. The answer is on the disk before it is
-given. A driver that died before it stored the answer asks again, and gets the same one, because the
-log knows the last batch of every outbox. The attempt is part of the question: an outbox that was
-restored from a copy may commit a batch of the same number with other rows, which gets new numbers.
+A pipeline commits a batch to its outbox, and then calls `accept`. For each node of the batch, the
+answer has the last number before the batch. The answer is on the disk before `accept` returns. A
+driver that died before it stored the answer asks again, and gets the same answer, because the log
+has the last batch of every outbox. The request also names the attempt: an outbox that was restored
+from a copy may commit a batch of the same number with other rows, which gets new numbers.
 
 Numbers only rise. If this log does not know an outbox, or has another last batch for it, the outbox
-states its own last numbers (`floor`), and its next numbers are higher. That is so for
-outboxes of older releases, which numbered for themselves, and after a folder was restored.
+passes its own last numbers (`floor`), and its next numbers are higher. This happens with outboxes
+of older releases, which numbered notifications themselves, and after a folder was restored.
 
 Cost: a write and a sync for each batch. A new file begins with all counters, and older files are
 removed. Files end at SEGMENT_BYTES, or at four times the size of the counters.
@@ -32,7 +32,7 @@ from tidings.store.groups import START, GroupLog
 from tidings.store.numbers.node_counts import pack_counts, unpack_counts
 
 SEGMENT_BYTES = 8 << 20
-NEVER = 1 << 62  # bytes; this module begins files itself
+NEVER = 1 << 62  # bytes; the log never begins a file by itself, because this module does
 LOCK = "lock"
 
 Numbers = dict[int, int]
@@ -40,7 +40,8 @@ Floor = Callable[[], Mapping[int, int]]
 
 
 class Taken(msgspec.Struct, frozen=True, array_like=True, tag="taken"):
-    """A batch that was accepted: the number of each node before the batch, and how many it got."""
+    """A batch that was accepted: the last number of each node before the batch, and how many
+    numbers each node got."""
 
     outbox: str
     batch: int
@@ -80,10 +81,10 @@ class Accepting:
         after: int | None,
         floor: Floor,
     ) -> Numbers:
-        """The number of each node before the first notification of a batch; on the disk when this
-        returns. `outbox` is the id of the outbox, and `attempt` identifies what was committed.
-        `after` is the last batch whose numbers the outbox has, if there is one. `floor` is called
-        if the last batch in the log is another one."""
+        """The last number of each node before a batch; the batch is on the disk when this returns.
+        `outbox` is the id of the outbox, and `attempt` identifies the committed rows. `after` is
+        the last batch whose numbers the outbox has, if there is one. `floor` is called if the log
+        has another last batch of this outbox, or none."""
         with self._holding() as log:
             known = self._taken.get(outbox)
             if known is not None and (known.batch, known.attempt) == (batch, attempt):
@@ -92,7 +93,7 @@ class Accepting:
             if states:
                 log.begin_segment()
             if known is None or known.batch != after:
-                # the numbers of nodes that are not in this batch are stored too
+                # includes nodes that are not in this batch
                 for node, number in floor().items():
                     states = states or number > self._counters.get(node, 0)
                     self._counters[node] = max(self._counters.get(node, 0), number)
@@ -110,8 +111,8 @@ class Accepting:
 
     @contextmanager
     def _holding(self) -> Iterator[GroupLog]:
-        """Hold the lock, and catch up with other processes. After a failure, the log is read
-        again, because it is not certain what it has."""
+        """Hold the lock, and catch up with other processes. After a failure, the log is read again,
+        because its content is uncertain."""
         try:
             make_durable_folder(self.folder)
             with hold_lock(self.folder / LOCK):
@@ -182,7 +183,7 @@ class Accepting:
         self._taken[thing.outbox] = thing
 
     def _append(self, log: GroupLog, taken: Taken, *, states: bool) -> None:
-        """Append a batch; with `states`, after all counters."""
+        """Append a batch; with `states`, append all counters before it."""
         record = msgspec.msgpack.encode(taken)
         if not states:
             log.append([record], value=taken.batch)

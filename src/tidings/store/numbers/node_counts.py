@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-FAST = 1  # the level of the compression
+FAST = 1  # the compression level
 
 
 def pack_counts(counts: Mapping[int, int]) -> bytes:
@@ -26,7 +26,7 @@ def pack_counts(counts: Mapping[int, int]) -> bytes:
 
 
 def unpack_counts(data: bytes) -> dict[int, int]:
-    """The counts in bytes; raises ValueError if they are something else."""
+    """Decode counts; raises ValueError if the bytes are not packed counts."""
     if not data:
         return {}
     try:

@@ -1,4 +1,4 @@
-"""The owner of a channel's folder takes the changes of commands, over a Unix socket in the folder.
+"""The owner of a channel's folder accepts changes from commands, over a Unix socket in the folder.
 
     command ──change──> socket in the folder ──> owner ──> log, synced ──version──> command
     pipeline ──join──> socket in the folder ──> rendezvous point, as one of its links
@@ -9,11 +9,10 @@
     ownership.py      the driver of a pipeline as the owner; changes of an owner that died
 
 One process owns a folder: a rendezvous point, or the driver of a pipeline. Without an owner,
-commands write to the log themselves. change_log.py chooses between the two, and finds out what
-happened if the owner died before it answered.
+commands write to the log themselves. change_log.py chooses between the two. If the owner died
+before it answered, change_log.py finds out whether the changes were made.
 
-Used inside store, by broker and by spark, to serve the changes of commands. Start at
-owner_socket.py.
+Used inside store, by broker and by spark. Start at owner_socket.py.
 """
 
 from tidings.store.owner.asking import (

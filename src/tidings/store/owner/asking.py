@@ -13,9 +13,9 @@ from tidings.model import EnvironmentProblem, TidingsError
 from tidings.store import folder as f
 from tidings.store.owner import owner_socket as s
 
-GREETING = 60.0  # seconds until an owner greets; a starting owner reads its log first
-ANSWER = 60.0  # seconds without a sign of life
-PATIENCE = 15.0  # seconds until a starting owner listens, or a stopping one has ended
+GREETING = 60.0  # seconds to wait for a greeting; a starting owner reads its log first
+ANSWER = 60.0  # seconds to wait for an answer or a `Working` message
+PATIENCE = 15.0  # seconds to wait for a starting owner to listen, or for a stopping owner to end
 PAUSE = 0.02
 
 
@@ -34,10 +34,10 @@ def hand_over(folder: Path, missing: Callable[[], Sequence[s.Asked]], but: bytes
     """Hand changes to the owner; return the version once they are on the disk, or 0 if none are
     missing.
 
-    `missing` is called once the owner has greeted: by then, the previous owner is gone, and the log
-    has everything that it wrote. Raises Unowned or Died (see there), TidingsError if the owner
-    refuses the changes, and EnvironmentProblem if it can't be asked. `but` is an owner that is not
-    asked again, because it may still make these changes.
+    `missing` is called once the owner has greeted: by then, the previous owner has ended, and the
+    log has everything that it wrote. Raises Unowned or Died (see these classes), TidingsError if
+    the owner refuses the changes, and EnvironmentProblem if the owner does not answer. `but`
+    identifies an owner that is not asked again, because it may still make these changes.
     """
     with _connect_to_owner(folder) as (link, greeting):
         _need_other(greeting, but)
@@ -91,7 +91,7 @@ def _ask(link: socket.socket, greeting: s.Greeting, question: s.Message) -> int:
 
 
 def ask_for_folder(folder: Path) -> bool:
-    """Ask a pipeline to give up a folder, for a rendezvous point; False if it does not."""
+    """Ask a pipeline to give up a folder; False if it does not."""
     try:
         with _connect_to_owner(folder) as (link, _):
             s.send(link, s.Yield())
@@ -104,7 +104,7 @@ def ask_for_folder(folder: Path) -> bool:
 
 def join_owner(folder: Path) -> socket.socket:
     """A link to the rendezvous point that owns a folder. Raise Unowned if nobody owns it, and
-    EnvironmentProblem if the owner is no rendezvous point, or can't be asked."""
+    EnvironmentProblem if the owner is not a rendezvous point, or does not answer."""
     try:
         with _connect_to_owner(folder) as (link, greeting):
             s.send(link, s.Join())
@@ -124,7 +124,7 @@ def join_owner(folder: Path) -> socket.socket:
 
 @contextlib.contextmanager
 def _connect_to_owner(folder: Path) -> Iterator[tuple[socket.socket, s.Greeting]]:
-    """A connection to the owner, which has greeted."""
+    """A connection to the owner, and its greeting."""
     link = _connect(folder)
     try:
         link.settimeout(GREETING)

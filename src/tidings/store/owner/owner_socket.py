@@ -9,11 +9,12 @@
     owner ──> command    Working         every few seconds, until it answers
                          Done | Refused
 
-After `Join` and `Done`, the connection carries the frames of a link, as over TCP. Whoever can
+After `Join` and `Done`, the connection carries the frames of a link, as over TCP. A user who can
 connect here may read and change all subscriptions, so a link needs no token.
 
-A message is its length in 4 bytes, and a tagged array in MessagePack. A connection has one question
-and one answer. Only the user who owns the folder can connect, because the file has the mode 0600.
+A message is its length in 4 bytes, and a tagged array in MessagePack. A connection carries one
+request and its answer. Only the user who owns the folder can connect, because the file has the mode
+0600.
 
 The path of a socket has at most 107 bytes, and the path of a folder can be longer. So the folder is
 opened, and the socket is named relative to it, through /proc.
@@ -37,7 +38,7 @@ from tidings.model import Id
 NAME = "socket"
 SPEAKS = 3  # the version of these messages
 HANDLES = "/proc/self/fd"
-MOST = 1 << 30  # bytes of a message
+MOST = 1 << 30  # the most bytes of a message
 _LENGTH = struct.Struct("<I")
 
 
@@ -52,7 +53,7 @@ class Asked(msgspec.Struct, frozen=True, array_like=True):
 
 class Greeting(msgspec.Struct, frozen=True, array_like=True, tag="tidings"):
     speaks: int
-    instance: bytes  # drawn at random by each owner
+    instance: bytes  # a random id of the owner
     what: str  # "rendezvous point" or "pipeline"
     process: int
 
@@ -70,7 +71,7 @@ class Adopt(msgspec.Struct, frozen=True, array_like=True, tag="adopt"):
 
 
 class Declare(msgspec.Struct, frozen=True, array_like=True, tag="declare"):
-    """Texts of declarations: the one that is to be replaced, and the new one. See declared/."""
+    """The texts of two declarations: the one to replace, and the new one. See declared/."""
 
     before: str
     text: str
@@ -94,7 +95,7 @@ class Done(msgspec.Struct, frozen=True, array_like=True, tag="done"):
 
 class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
     sentence: str
-    is_fault: bool = False  # could the owner not write? Otherwise the change is impossible
+    is_fault: bool = False  # true if the owner could not write, false if the change is impossible
 
 
 Message = Greeting | Changes | Adopt | Declare | Yield | Join | Working | Done | Refused
@@ -103,7 +104,7 @@ _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 @contextmanager
 def _shorten_path(folder: Path) -> Iterator[str]:
-    """A path of the socket that is short, whatever the path of the folder is."""
+    """A short path of the socket, even if the path of the folder is long."""
     if not Path(HANDLES).is_dir():
         yield str(folder / NAME)
         return
@@ -115,8 +116,8 @@ def _shorten_path(folder: Path) -> Iterator[str]:
 
 
 def listen(folder: Path) -> socket.socket:
-    """Make the socket of a folder, in place of one that a killed owner left. The caller owns the
-    folder; raises OSError if its disk can't have sockets."""
+    """Create the socket of a folder; a socket that a killed owner left is replaced. The caller must
+    own the folder. Raises OSError if the file system does not support sockets."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with _shorten_path(folder) as path:
@@ -133,7 +134,7 @@ def listen(folder: Path) -> socket.socket:
 def close_listener(folder: Path, made: socket.socket) -> None:
     """Stop listening. The caller must still own the folder."""
     with contextlib.suppress(OSError):
-        made.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
+        made.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts connections
     made.close()
     with contextlib.suppress(OSError):
         (folder / NAME).unlink()
@@ -160,8 +161,8 @@ def send(link: socket.socket, message: Message) -> None:
 
 
 def receive(link: socket.socket) -> Message:
-    """The next message; raises EOFError if the other side has gone, and ValueError if it sent
-    something else."""
+    """The next message; raises EOFError if the other side has closed the connection, and ValueError
+    if it sent something that is not a message."""
     size = _LENGTH.unpack(_exactly(link, _LENGTH.size))[0]
     if size > MOST:
         raise ValueError(f"found a message of {size:,} bytes, expected at most {MOST:,}")

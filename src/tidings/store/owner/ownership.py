@@ -1,4 +1,4 @@
-"""The driver of a pipeline as the owner of a folder, and what owners left behind in the log."""
+"""Lets the driver of a pipeline own a folder, and finds the changes that a dead owner made."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidings.store.owner.serving import Serving, Take, TakeDeclaration
 
 
 class Ownership:
-    """A folder that this process owns, and whose changes it makes."""
+    """A folder that this process owns; it makes the changes that commands ask for."""
 
     def __init__(
         self,
@@ -24,10 +24,10 @@ class Ownership:
         give_up: Callable[[], None],
         declare: TakeDeclaration,
     ) -> None:
-        """`catch_up` takes into the log what a writer that died left. It is called before commands
-        are greeted, because they then look there for their changes. Raises BlockingIOError if there
-        is another owner, and another OSError if the folder can't be written, or its disk can't have
-        sockets."""
+        """`catch_up` keeps the complete groups that a dead writer left in the log. It is called
+        before commands are greeted, because they then look for their changes in the log. Raises
+        BlockingIOError if there is another owner, and another OSError if the folder can't be
+        written, or its file system does not support sockets."""
         self._held = f.own(folder)
         try:
             catch_up()
@@ -39,7 +39,7 @@ class Ownership:
             raise
 
     def end(self) -> None:
-        """Stop taking changes, and release the folder."""
+        """Stop accepting changes, and release the folder."""
         self._serving.stop()
         release_lock(self._held)
 
@@ -69,7 +69,8 @@ class WantedChange(Protocol):
 
 
 def find_versions(changes: Iterable[Made], wanted: Sequence[WantedChange]) -> list[int]:
-    """The versions of the first wanted changes, as far as they are among the changes, in order.
+    """The versions of the wanted changes that are in the log: those found in order, up to the first
+    one that is missing.
 
     If another process made an equal change at the same time, it counts: both asked for the same
     change, and changes that are made at the same time may come in any order.

@@ -1,4 +1,4 @@
-"""Takes the changes of commands, in threads, and answers once they are on the disk."""
+"""Accepts changes from commands, in threads, and answers once they are on the disk."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pathlib import Path
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.store.owner import owner_socket as s
 
-SIGN = 5.0  # seconds between signs of life
-QUESTION = 60.0  # seconds within which a command must ask
+SIGN = 5.0  # seconds between `Working` messages
+QUESTION = 60.0  # seconds to wait for the request of a command
 ENDING = 1.0  # seconds for the thread that accepts commands to end
 MOST_AT_ONCE = 32  # other commands wait in the queue of the socket
 
@@ -41,9 +41,9 @@ class Serving:
         declare: TakeDeclaration | None = None,
     ) -> None:
         """`take` makes changes, `adopt` adopts a snapshot, and `declare` declares attributes, in
-        any thread; the result is the version, once it is on the disk. `what` says to commands what
-        the owner is. `give_up` gives the folder to a rendezvous point. `welcome` gets the
-        connection of a pipeline that joins."""
+        any thread; the result is the version, once it is on the disk. `what` tells commands what
+        kind of process the owner is. `give_up` gives the folder to a rendezvous point. `welcome` is
+        called with the connection of a pipeline that joins."""
         self._folder = folder
         self._listener = listener
         self._take = take
@@ -59,7 +59,8 @@ class Serving:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop listening; questions that were asked are still answered, if the process goes on."""
+        """Stop listening; requests that have arrived are still answered, as long as the process
+        runs."""
         s.close_listener(self._folder, self._listener)
         self._thread.join(ENDING)
 
@@ -93,14 +94,14 @@ class Serving:
                 else:
                     s.send(link, s.Refused("the owner of the folder does not do that"))
         except (OSError, EOFError, ValueError):
-            pass  # the command has gone; if it asked for a change, the change was made
+            pass  # the command has closed the connection; a change that it asked for was made
         except Exception:
             _log.exception("a command could not be answered")
         finally:
             self._free.release()
 
     def _await(self, link: socket.socket, making: Future[int]) -> None:
-        """Send the version once a change is made, or why it was not made."""
+        """Send the version once a change is made, or the reason why it was not made."""
         while not wait([making], SIGN).done:
             s.send(link, s.Working())
         try:
@@ -110,7 +111,7 @@ class Serving:
         except TidingsError as problem:
             answer = s.Refused(str(problem))
         except CancelledError:
-            return  # the owner stops; without an answer, the command looks for the change
+            return  # the owner stops; without an answer, the command searches the log
         except BaseException as problem:
             _log.exception("a change could not be made")
             answer = s.Refused(f"an error in the owner: {problem!r}", is_fault=True)

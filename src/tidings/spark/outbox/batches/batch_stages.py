@@ -63,7 +63,7 @@ class ForChannel(msgspec.Struct, frozen=True):
     most_bytes: int = 0
     most_nodes: int = 0  # the most nodes of a row, if rows get bodies
     time: str | None = None  # the column with the time of a row
-    began: int = 0  # the time of rows without one, in microseconds since 1970
+    began: int = 0  # the time for rows without a time, in microseconds since 1970
     kind: ChannelKind | None = None  # set if interests are not just filters
 
 
@@ -75,7 +75,7 @@ class Stage(msgspec.Struct, frozen=True):
     schema: bytes  # the schema of good rows, serialized by Arrow
     format: str  # json, csv, or typed
     text: str = "value"  # for json: the column with the JSON text
-    corrupt: str | None = None  # for csv: the column of rows that could not be split
+    corrupt: str | None = None  # for csv: the column with the text of rows that could not be split
     extra: Extra = "refuse"  # for json: what happens to undeclared fields
     names: tuple[str, ...] = ()  # the names of the columns, if Spark would misread them
     channel: ForChannel | None = None  # set if the subscriptions come from a channel
@@ -203,8 +203,8 @@ def _stage_batch(
 def _match(
     view: View, stage: Stage, tested: pa.RecordBatch, extra: Any, events: Sequence[Event] | None
 ) -> Any:
-    """The places of the filters that rows match; `events` are set if filters do not test the
-    columns."""
+    """Match rows, and return the places of the matching filters. `events` is set if filters test
+    events instead of the columns."""
     told = None if stage.channel is None else stage.channel.kind
     calls = None if told is None else find_calls(told, stage.pinned)
     if told is not None and calls is not None and len(calls):
@@ -245,7 +245,7 @@ def _with_bodies(stage: Stage, channel: ForChannel, good: pa.RecordBatch) -> pa.
 
 
 def _refuse_long(stage: ForChannel, good: pa.RecordBatch, nodes: Any, files: _Files) -> Any:
-    """Refuse the rows that do not fit into a part; return which rows are not refused."""
+    """Refuse the rows that do not fit into a part; return a mask of all other rows."""
     counts = pc.list_value_length(nodes)
     sizes = pc.add(pc.binary_length(good.column(PAYLOAD)), pc.multiply(8, counts))
     few = pc.less_equal(counts, stage.most_nodes)

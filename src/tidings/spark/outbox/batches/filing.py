@@ -5,12 +5,12 @@
                     └──> grain=mixed, one file for the rows of all other grains
 
 Files are created in the folder of the attempt, and the driver moves them when it commits. Places
-count within the partition; numbering.py says how they become numbers.
+are counted within the partition; numbering.py says how they become numbers.
 
 A partition writes at most MOST_GRAINS files, however its rows are spread over time. The grains with
 the most rows get a file each. All other rows share one file, sorted by grain within each row group.
 So 10,000 rows of 10,000 days result in 32 files, and readers can skip row groups of the shared file
-by their statistics. If a column decides about grains, the rows wait in an Arrow file until all
+by their statistics. If a column determines the grains, the rows wait in an Arrow file until all
 grains of the partition are known; otherwise all rows have the same grain.
 """
 
@@ -82,7 +82,7 @@ class RowFiles:
         """How often each node occurs so far; ALL counts the rows."""
 
     def put(self, rows: pa.RecordBatch) -> None:
-        """Write some rows, after those before them."""
+        """Append some rows."""
         placed = _place_rows(self._filing, rows, self.counts)
         if self._writers is not None:
             self._writers.put(_grains_of(self._filing, rows), placed)

@@ -1,11 +1,11 @@
-"""Rows as a channel of topics, of types or of an application's class reads them.
+"""Reads rows by the kind of the channel: topics, types, or a class of an application.
 
     topics, types   ──> rows without a known topic, or with attributes of other types, are refused
     application     ──> the class reads each row; filters test the attributes that it returns
 
 A worker reads rows as the rendezvous point reads publications, so it needs the same kind: an
 application's class must be installed on every worker, in the same version. Topics and types are
-checked once for each distinct topic, and each set of attributes that rows have.
+checked once for each distinct combination of a topic and a set of attributes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def read_rows(
 
 
 def _check_topics(kind: Kind, good: pa.RecordBatch) -> dict[int, str]:
-    """The reasons for the rows that are refused, by position."""
+    """The reason for each refused row, by position."""
     topic, count = kind.definition.attribute, good.num_rows
     names = set(good.schema.names)
     topics = good.column(topic) if topic in names else pa.nulls(count, pa.string())
@@ -78,7 +78,7 @@ def _read_by_class(kind: Kind, decoded: Decoded, extra: str) -> tuple[Decoded, l
 
 
 def _refuse(decoded: Decoded, reasons: dict[int, str]) -> Decoded:
-    """The rows without those at these positions, which become bad rows."""
+    """Turn the good rows at these positions into bad rows, with these reasons."""
     if not reasons:
         return decoded
     bad = np.array(sorted(reasons), np.int64)
@@ -87,7 +87,7 @@ def _refuse(decoded: Decoded, reasons: dict[int, str]) -> Decoded:
     mask, good = pa.array(kept), decoded.good
     if good.num_columns:
         good = good.filter(mask)
-    else:  # without columns, Arrow does not count rows
+    else:  # Arrow can't filter a batch without columns
         good = pa.RecordBatch.from_struct_array(pa.array([{}] * int(kept.sum()), pa.struct([])))
     bad_rows = np.concatenate([decoded.bad_rows, decoded.rows[bad]])
     said: list[Any] = [*decoded.reasons, *(reasons[at] for at in bad.tolist())]

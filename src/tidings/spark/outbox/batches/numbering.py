@@ -1,14 +1,14 @@
-"""Places and numbers: which of its node's notifications a row is, in its partition and in all.
+"""Numbers rows at their nodes: by place within a partition, and by number over all batches.
 
-A worker knows only its partition. It writes the place of each row among those of the partition, and
-counts the occurrences of each node. When the batch is committed, the channel accepts it: it says
-after which number each node continues. Then the numbers follow from the counts, without touching
-the rows again:
+A worker knows only its partition. The worker writes the place of each row within the partition, and
+counts the occurrences of each node. When the batch is committed, the channel accepts it and returns
+the last number of each node before the batch. The numbers are then computed from the counts, and
+the files of the rows stay as they are:
 
     node 7 continues after 40            partition 0, 3 rows: places 1 2 3, numbers 41 42 43
                                          partition 1, 2 rows: places 1 2,   numbers 44 45
 
-Readers of an outbox add them up: see outbox_reading.py.
+Readers of an outbox add places and counters: see outbox_reading.py.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Counts = dict[int, int]  # occurrences by node
 def counters_before(
     counters: Mapping[int, int], counted: Iterable[Mapping[int, int]]
 ) -> list[Counts]:
-    """For each partition, in order, the counters of its nodes before that partition."""
+    """For each partition, in order: the counter of each of its nodes before its first row."""
     now = dict(counters)
     found: list[Counts] = []
     for counts in counted:
@@ -47,7 +47,7 @@ def counters_before(
 
 
 def number_lists(lists: Any, now: Counts) -> Any:
-    """Return the numbers of nodes, in lists of the same shape. Updates `now`, the current
+    """Number the nodes in some lists; return lists of the same lengths. Updates `now`, the current
     counters."""
     nodes = pc.list_flatten(lists).to_numpy(zero_copy_only=False)
     order = np.argsort(nodes, kind="stable")
@@ -60,7 +60,8 @@ def number_lists(lists: Any, now: Counts) -> Any:
 
 
 def add_before(lists: Any, places: Any, before: Mapping[int, int]) -> Any:
-    """The numbers of nodes, in lists: their places in a partition, after the counters before it."""
+    """The numbers of rows at their nodes, in lists: each is a place in the partition plus the
+    node's counter before the partition."""
     nodes = pc.list_flatten(lists).to_numpy(zero_copy_only=False)
     known = np.fromiter(before, np.int64, len(before))
     order = np.argsort(known)
@@ -70,7 +71,7 @@ def add_before(lists: Any, places: Any, before: Mapping[int, int]) -> Any:
 
 
 def _like(lists: Any, values: Any) -> Any:
-    """Values in lists of the same shape as others."""
+    """Put values into lists of the same lengths as the given lists."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
     return pa.ListArray.from_arrays(offsets, pa.array(values, pa.int64()))

@@ -1,12 +1,12 @@
-"""Rows of a channel whose filters call predicates: first the calls are decided, then rows match.
+"""Matches rows with filters that call predicates: the calls are decided first.
 
     rows ──256 at a time──> calls that they need ──> helper processes, with deadlines ──> decisions
       └──────────────────────── matched one by one, with these decisions ────────────────────┘
 
-The rule is that of the rendezvous point (docs/interests.md): a call that fails is repeated, in a
-new process, and no call is ever decided by a failure. A predicate that fails three times in a row
-ends the task. The driver then has it switched off by the owner of the channel, for everybody, and
-runs the batch again, without the filters that call it.
+The rule is that of the rendezvous point (docs/interests.md): a call that fails is repeated in a new
+process, and a failure never counts as a result. A predicate that fails three times in a row ends
+the task. The driver then asks the owner of the channel to switch the predicate off for everybody,
+and runs the batch again, without the filters that call it.
 """
 
 from __future__ import annotations
@@ -43,14 +43,15 @@ _calls: dict[tuple[str, int, bytes], CallIndex] = {}
 
 
 class PredicateFailed(TidingsError):
-    """A predicate does not decide a call."""
+    """A predicate failed, so a call is not decided."""
 
 
 class WorkerHelpers:
     """The processes of the predicates of a channel; they end with this process."""
 
     def __init__(self, kind: Kind) -> None:
-        from tidings.broker.predicates import PredicateHelpers  # most workers never need it
+        # imported late, because most workers never need it
+        from tidings.broker.predicates import PredicateHelpers
 
         self._failed: dict[str, str] = {}
         self._helpers = PredicateHelpers(kind.definition, kind.decisions, self._note)
@@ -67,7 +68,8 @@ class WorkerHelpers:
 
 
 def failed_predicate(sentence: str) -> tuple[str, str] | None:
-    """The predicate that failed in a worker, and the reason, from the sentence of its error."""
+    """The predicate that failed in a worker, and the reason, parsed from the error message; None if
+    the message is about something else."""
     found = _FAILED.search(sentence)
     return None if found is None else (found[1], found[2])
 
@@ -98,7 +100,7 @@ def _index(kind: Kind, pinned: Pinned) -> CallIndex:
         try:
             form = parse(text, attributes=kind.attributes, functions=kind.functions).form
         except FilterError:
-            continue  # it is set aside
+            continue  # the subscription is set aside
         found.add(node, form)
     return found
 

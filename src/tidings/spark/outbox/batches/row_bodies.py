@@ -3,9 +3,10 @@
     columns   subject: a.b   at: 2013-01-01T05:00   price: 1.10
     body      MAGIC, size, [nil, subject, time, nil, types], {"subject": "a.b", "at": "2013-...",
 
-A body is the same as the one that `routing.protocol.wrap` makes, up to the width of numbers. The
-bodies of all rows are joined from columns, because creating an object for each row would take
-longer than encoding its payload. The attributes are not written again: the payload has them.
+A body is the same as the one that `routing.protocol.wrap` makes, except that numbers may have
+another width. The bodies of all rows are joined from columns, because creating an object for each
+row would take longer than encoding its payload. The attributes are not written again: the payload
+has them.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def encode_bodies(
     rows: pa.RecordBatch, extra: str | None, time: str | None, began: int
 ) -> pa.Array:
     """The body of each row. `extra` is the column of undeclared fields, and `time` the column with
-    the time, if there are any; `began` is the time of rows without one, in microseconds since
+    the time, if there are any; `began` is the time for rows without a time, in microseconds since
     1970."""
     payloads = encode_rows(rows, extra)
     names = [name for name in rows.schema.names if name != extra]
@@ -96,7 +97,8 @@ def _read_undeclared(texts: pa.Array) -> pa.Array:
 
 
 def _write_abouts(subjects: pa.Array | None, times: Numbers, types: bytes) -> list[pa.Array]:
-    """The front of each body, in pieces: what is before the subject, the subject, and the rest."""
+    """The front of each body, as columns: the part before the subject, the subject, and the part
+    after it."""
     lengths = 0 if subjects is None else pc.binary_length(subjects).to_numpy()
     front = np.zeros(len(times), _FRONT)
     back = np.zeros(len(times), [("time", "S1"), ("micros", ">i8"), ("more", f"S{1 + len(types)}")])
@@ -125,7 +127,7 @@ def is_one_blob(rows: pa.RecordBatch) -> bool:
 
 
 def find_not_finite(rows: pa.RecordBatch) -> Numbers:
-    """The rows with numbers that JSON does not have, at any depth."""
+    """The rows that contain NaN or an infinite number, at any depth."""
     columns = [column for column in rows.columns if _has_not_finite(column)]
     if not columns:
         return np.zeros(0, np.int64)
@@ -159,8 +161,9 @@ def _with_values(
     bodies: pa.Array, rows: pa.RecordBatch, extra: str | None, odd: Numbers, payloads: list[bytes],
     times: Numbers,
 ) -> pa.Array:  # fmt: skip
-    """The bodies, where the rows `odd` have their attributes in MessagePack beside the payload."""
-    from tidings.network import Refusal, encode_attributes  # most workers never need it
+    """The bodies, with the attributes of the rows `odd` added in MessagePack."""
+    # imported late, because most workers never need it
+    from tidings.network import Refusal, encode_attributes
 
     found = bodies.to_pylist()
     subjects = _read_subjects(rows, extra)

@@ -2,8 +2,8 @@
 
     single notifications ──> dictionaries      blocks of many ──> a hash table, by kernels
 
-Both grow with the number of different nodes only. The numbers of a node increase, so of two numbers
-the higher one is the last.
+The sizes of the dictionaries and of the table depend only on the number of different nodes. The
+numbers at a node increase, so the higher of two numbers is the later one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class CounterSums:
         self._highest = highest
 
     def add_block(self, block: Block) -> None:
-        # compiled, so loaded when needed
+        # imported late, because Numba compiles it
         from tidings.store.journal.upkeep import counter_kernels as kernels
 
         marks, matched = block.marks, block.matched
@@ -53,7 +53,7 @@ class CounterSums:
         )
 
     def _make_room(self, more: int) -> None:
-        """Make room for so many more nodes."""
+        """Make room for this many more nodes."""
         from tidings.store.journal.upkeep import counter_kernels as kernels
 
         size = max(SMALLEST, 1 << (2 * (self._used + more)).bit_length())
@@ -84,7 +84,8 @@ class CounterSums:
         for node, times, number, serial in rows.tolist():
             counter = counters.setdefault(node, Counter())
             counter.total += times
-            # a single notification may have come after the block; a new count begins below the old
+            # `_last` may have a later number than the table; if it has none, the table's number
+            # counts, even if it is lower
             if number and (number > counter.count or node not in self._last):
                 counter.count, counter.latest = number, serial
         highest = int(self._keys.max(initial=0))

@@ -1,15 +1,15 @@
-"""The entries that were written after a position of the log, added up.
+"""A summary of the entries that were written after a position of the log.
 
     position ──entries──> end          a state at the position + summary = the state at the end
 
-So a checkpoint need not read again what was written since the previous one. Entries that are few
-are kept as they are; notifications are only counted (see counter_sums.py). A node that is added or
-removed starts with new counters, and a source has its stamp in its progress. These cases are
-handled when an entry is added; apart from them, the order between notifications and other entries
-does not matter.
+So a checkpoint need not read the entries since the previous one again. Notifications are only
+counted (see counter_sums.py); all other entries are few, and are kept as they are. A node that is
+added or removed starts with new counters, and a source has its stamp in its progress. These cases
+are handled when an entry is added; apart from them, the order between notifications and other
+entries does not matter.
 
-A summary never refuses anything: if it can't go on, it begins again at the end of the log, and the
-checkpoint reads the log up to there.
+If a summary can't continue, a new one begins at the end of the log, and the checkpoint reads the
+log up to that position.
 """
 
 from __future__ import annotations
@@ -27,29 +27,30 @@ MOST_THINGS = 100_000  # entries that are kept as they are, about 40 MB
 
 
 class Summary:
-    """What was written after `start`."""
+    """The entries that were written after the position `start`."""
 
     def __init__(self, start: Position) -> None:
         self.start = start
         self._things: list[t.Small | Rows] = []
-        self._many = 0  # entries in it; changes of subscriptions count one by one
+        self._many = 0  # the number of entries; each change of a subscription counts
         self._tally = CounterSums()
         self._serial = 0
         self._publishers: dict[str, int] = {}
         self._sources: dict[str, Progress] = {}
 
     def add(self, things: Iterable[t.Thing]) -> bool:
-        """Add entries in the order in which they were written. False if the summary can't go on."""
+        """Add entries in the order in which they were written. Returns False if the summary can't
+        continue."""
         for thing in things:
             if isinstance(thing, Block):
                 self._add_block(thing)
             elif isinstance(thing, Record):
                 self._publishers[thing.publisher] = thing.stamp
-                if thing.serial:  # otherwise it was refused
+                if thing.serial:  # a notification without a serial was refused
                     self._serial = thing.serial
                     self._tally.add(thing)
             elif isinstance(thing, t.Life | t.Repaired):
-                return False  # what these mean depends on everything before them
+                return False  # the effect of such an entry depends on all entries before it
             else:
                 self._add_thing(thing)
         return self._many <= MOST_THINGS

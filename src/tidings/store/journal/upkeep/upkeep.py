@@ -1,10 +1,11 @@
-"""When a journal writes a checkpoint, and from what; and which segments it drops.
+"""Decides when a journal writes a checkpoint and which segments it drops, and computes the state
+for a checkpoint.
 
     checkpoint ──walk──> start of the summary ──summary──> end of the log ──> the next checkpoint
 
 The walk is empty, except for the first checkpoint after a start or after a failure. So a checkpoint
 does not notice data that was damaged on the disk after it was written, and it does not need that
-data. Whoever reads the log notices the damage.
+data. Readers of the log notice the damage.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ CHECKPOINT_BYTES = 64 << 20
 
 
 class Upkeep:
-    """The checkpoint of a journal and what was written since. Its caller holds the lock of the
-    journal's files, except in `state_at`."""
+    """The checkpoint of a journal, and a summary of the entries since. Callers hold the lock of the
+    journal's files, except for `state_at`."""
 
     def __init__(
         self, log: GroupLog, segments: Segments, retention: Retention, since: Position, size: int
@@ -40,7 +41,7 @@ class Upkeep:
         self._summary = Summary(since)
 
     def begin_summary(self) -> None:
-        """Begin again at the end of the log."""
+        """Begin a new summary at the end of the log."""
         self._summary = Summary(self._log.end)
 
     def note(self, things: Sequence[t.Thing]) -> None:

@@ -98,7 +98,7 @@ class StaticPreprocessor:
 
 
 def unknown_topic_message(topic: object, ontology: Ontology) -> str:
-    """One sentence about an unknown topic."""
+    """The error message for an unknown topic."""
     if not isinstance(topic, str):
         return f"found {type(topic).__name__}, expected the name of a topic"
     near = ontology.near(topic)

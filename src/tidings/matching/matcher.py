@@ -118,7 +118,7 @@ class Matcher(HeldFilters):
         background: bool = True,
         engine: str = AUTO,
     ) -> Matcher:
-        """Open a saved matcher: compare its checksums and map it into memory."""
+        """Open a saved matcher: check its digests and map it into memory."""
         found = matcher_folder.read(Path(path), attributes, functions)
         matcher = cls(attributes, functions=functions, background=background, engine=engine)
         if found.outdated:
@@ -250,7 +250,7 @@ class Matcher(HeldFilters):
         need_mapping(event)
         if self.attributes is not None:
             event = self.attributes.read(event)
-        with self._lock:  # so that no filter is replaced between its match and its parts
+        with self._lock:  # so that no filter is replaced before its text is read
             ids = self._match_now(event)
             register = self._state.register
             texts = [register.text(register.slot(id_)) for id_ in ids]
@@ -293,8 +293,8 @@ class Matcher(HeldFilters):
 
     def decided(self, event: Event) -> Iterator[Hashable]:
         """The ids of the filters that match one event, each as soon as it is decided. First come
-        the filters that indexes find, then those that are diagrams, test by test. A change of
-        filters after the first id may or may not count."""
+        the filters that indexes find, then those that are evaluated as diagrams, test by test.
+        Changes to filters after the first id may or may not be seen."""
         need_mapping(event)
         event = event if self.attributes is None else self.attributes.read(event)
         with self._lock:

@@ -1,4 +1,4 @@
-"""Loads the semantic store from files: the one module of this room that reads files.
+"""Loads the semantic store from files. This is the only module of this room that reads files.
 
     places.csv      name, inside, lat, lon, altitude, also (other names, separated by |)
     calendar.toml   [[holiday]] and [[season]]; the example explains the rules
@@ -38,7 +38,7 @@ FILES = ("places.csv", "calendar.toml", "tags.toml", "people.toml")
 COLUMNS = ("name", "inside", "lat", "lon", "altitude", "also")
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
-LEAP = 2024  # a year that has all days
+LEAP = 2024  # a leap year, which has every day
 
 
 class HolidayTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -122,7 +122,7 @@ def _load_places(store: SemanticStore, path: Path) -> None:
 
 
 def _entries(path: Path) -> Iterator[tuple[int, Entry]]:
-    """The rows of a CSV file, with their lines."""
+    """The rows of a CSV file, with their line numbers."""
     try:
         text = path.read_text("utf-8-sig")
     except OSError as problem:

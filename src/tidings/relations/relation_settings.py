@@ -1,4 +1,4 @@
-"""All that a node of a network knows about the relations of a channel."""
+"""What a node of a network knows about the relations of a channel."""
 
 from __future__ import annotations
 
@@ -20,4 +20,4 @@ class RelationSettings(NamedTuple):
     order: str = "arrival"
     """`merit`: under overload, publications of the highest merit go first."""
     ageing: float = 600.0
-    """After so many seconds, what waits is as important as something new with one more merit."""
+    """The number of seconds after which a waiting publication has one merit more."""

@@ -1,7 +1,9 @@
 """Kernels that decide things (units, and the gates that have them as parts), and thereby filters.
 
-thing_state    the stamp of the event, and how many parts of a thing are open; 0: it is decided
-results        the slots of filters with their results, in the order of decisions
+The kernels change these arrays:
+
+    thing_state    the stamp of the event, and how many parts of a thing are open; 0: it is decided
+    results        the slots of filters with their results, in the order of decisions
 """
 
 from __future__ import annotations
@@ -52,9 +54,8 @@ def decide_unit(table, first):  # type: ignore[no-untyped-def]
         for at in range(np.int64(arrays.thing_outputs[thing]), last):
             work.results[place] = 2 * arrays.outputs[at] + value
             place += 1
-        if (
-            arrays.gate_parts[thing] >> 1 == 1
-        ):  # a unit; a gate is counted at its first decided part
+        # a unit; a gate was counted when its first part was decided
+        if arrays.gate_parts[thing] >> 1 == 1:
             touched += place - work.now[RESULTS]
         work.now[RESULTS] = place
         last = np.int64(arrays.thing_gates[thing + 1])

@@ -5,7 +5,7 @@
 
 files/atomic_folder.py describes how the directory is replaced. Files are opened one after another,
 so a reader checks afterwards that the directory is still the same, and otherwise starts again. All
-processes that open the directory map the same pages. They compare digests first (manifest.py),
+processes that open the directory map the same pages. They check digests first (manifest.py),
 because kernels do not check the offsets in the files.
 
 The files reveal who subscribed to what, so only their owner can read them.
@@ -90,7 +90,7 @@ def read_table(path: Path) -> Any:
     try:
         return pa.ipc.open_file(pa.memory_map(str(path))).read_all().combine_chunks()
     except (pa.ArrowInvalid, OSError) as problem:
-        # an error that Arrow found in the file itself has no number
+        # an error that Arrow found in the file itself has no errno
         is_damaged = not getattr(problem, "errno", None) or isinstance(problem, FileNotFoundError)
         kind = SnapshotError if is_damaged else UnreadableSnapshot
         raise kind(f"snapshot file '{path}' can't be read: {problem}") from None

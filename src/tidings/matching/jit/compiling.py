@@ -103,7 +103,7 @@ class _Locator(_CacheLocator):
     """Tells Numba where to cache a kernel, and when the cached code is out of date."""
 
     def __init__(self, line: int, file: Path) -> None:
-        self._py_file = str(file)  # Numba names it in its error if it can't cache a kernel
+        self._py_file = str(file)  # Numba's error names this file if it can't cache a kernel
         self.line = line
 
     def get_cache_path(self) -> str:

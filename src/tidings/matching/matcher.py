@@ -415,13 +415,13 @@ class Matcher(HeldFilters):
         return self._parse(register.text(register.slot(id)))
 
     def neighbours(self, count: int) -> Neighbours:
-        """Prepare the first `count` filters to be compared with new filters. They must all be in
-        one part, as compiled or opened, with their slots as ids."""
+        """Prepare the first `count` filters to be compared with new filters. These filters must all
+        be in one part, as compiled or opened, with their slots as ids."""
         return Neighbours(self._state.parts[0].part.segment, count)
 
     def box_index(self, ready: IndexArrays | None = None) -> BoxIndex:
-        """An index that finds the neighbours of new filters among those of this matcher. They must
-        all be in one part, as opened, with their slots as ids."""
+        """An index that finds the neighbours of new filters among those of this matcher. The
+        filters of this matcher must all be in one part, as opened, with their slots as ids."""
         segment = self._state.parts[0].part.segment
         return BoxIndex(segment, segment.slots, ready)
 

@@ -89,7 +89,7 @@ class PeopleFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def load_relations(folder: str | Path = EXAMPLES, *, language: str | None = "english"
                    ) -> SemanticStore:  # fmt: skip
     """Load a semantic store from a folder with some of the files. Tags are stemmed as words of
-    `language`; None leaves them as they are, and needs no package."""
+    `language`; if it is None, they are not stemmed, and no package is needed."""
     folder = Path(folder)
     there = [name for name in FILES if (folder / name).exists()]
     if not there:
@@ -102,8 +102,8 @@ def load_relations(folder: str | Path = EXAMPLES, *, language: str | None = "eng
 
 
 def load_dictionary(context: Context, path: str | Path) -> TableDictionary:
-    """A dictionary of the rows of a CSV file with the columns of places.csv. `inside` may list
-    several names, separated by |."""
+    """A dictionary with the rows of a CSV file that has the columns of places.csv. `inside` may
+    list several names, separated by |."""
     return TableDictionary(context, (entry for _, entry in _entries(Path(path))))
 
 

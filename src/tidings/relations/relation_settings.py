@@ -10,7 +10,8 @@ from tidings.relations.semantic import SemanticStore, Weights
 
 
 class RelationSettings(NamedTuple):
-    """The settings in the table `[relations]` of a file, with the files that it names loaded."""
+    """The settings in the table `[relations]` of a file; the files that it names are already
+    loaded."""
 
     semantic: SemanticStore
     reading: Reading

@@ -7,7 +7,7 @@ A notification is tagged with the *lowest* living nodes that match it. A matched
 another matched node is dropped; of two nodes that cover each other, the one with the higher number
 is dropped. A node is alive if it has subscriptions. Dead nodes stay in the graph, and the search
 passes through them. So the tag depends only on the version and on the notification: a fresh
-compilation would give the same.
+compilation would give the same tag.
 
 Cost: one step per edge between the nodes that match an event, compiled or new.
 """

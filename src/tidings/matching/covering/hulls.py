@@ -1,4 +1,4 @@
-"""Hulls: for each of many filters the box around it, as flat arrays in rank space.
+"""Hulls: for each of many filters, the box around it, as flat arrays in rank space.
 
     hull      its tests are contiguous, sorted by column; attributes are the first columns, computed
               terms the others

@@ -81,7 +81,7 @@ class _Builder:
             self._split(test, group)
 
     def _put(self, owner: int, unit: int, left: Condition) -> None:
-        """Put a unit into a class, with the condition that is left of it."""
+        """Put a unit into a class, with the remaining condition of the unit."""
         if isinstance(left, bool):
             self.classes[owner].leaves.append((unit, left))
             return

@@ -1,6 +1,7 @@
 """The whole search for the neighbours of several simple filters, in one call.
 
-A *simple* filter is one box over terms that have columns in the index. It is passed as int64 words:
+A *simple* filter is one box over terms that have columns in the index. A simple filter is passed as
+int64 words:
 
     K, then for each test, ascending by column:    column, pinned, the end of its spans
        then for each span:    low, high

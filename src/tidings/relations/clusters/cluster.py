@@ -3,7 +3,8 @@
     value ──> centres within the radius (ordered index) ──> join the nearest, or found a cluster
     query ──> centres within radius + near              ──> their members that are near
 
-A value is in one cluster. After many changes, `tidy` groups all values again, into few clusters.
+Each value is in exactly one cluster. After many changes, `tidy` groups all values again, into few
+clusters.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@
                        |              |
                     element        element       each in a cluster of its context
 
-A node is one combination of terms that was forwarded to one hop. It is found through each of its
-elements, and its merit is the sum over the terms of the query. A node is dropped when its last id
-is cancelled, when it has not been used for a while, or when the store is full and no other node was
-used less. The caller passes the current time, in seconds.
+A node is one combination of terms that was forwarded to one hop. The node is found through each of
+its elements, and its merit is the sum over the terms of the query. A node is dropped when its last
+id is cancelled, when it has not been used for a while, or when the store is full and no other node
+was used less. The caller passes the current time, in seconds.
 """
 
 from __future__ import annotations
@@ -109,9 +109,9 @@ class ClusterStore:
         now: float,
         count: int | None = None,
     ) -> ForwardedNode | None:
-        """Store that a message with these terms was forwarded; None if too few subscriptions
-        matched it, or if it has no terms. `count` is the number of subscriptions that the ids stand
-        for; by default, one for each id."""
+        """Store that a message with these terms was forwarded, and return its node; None if too few
+        subscriptions matched it, or if it has no terms. `count` is the number of subscriptions that
+        the ids stand for; by default, one for each id."""
         terms = tuple(dict.fromkeys(terms))
         ids = set(ids)
         node = self._nodes.get((frozenset(terms), hop))

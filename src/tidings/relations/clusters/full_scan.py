@@ -1,5 +1,5 @@
-"""A store that compares a query with every record: the reference for tests. It shares no code with
-the clustering store, and computes the relation of two values from these two alone."""
+"""A store that compares a query with every record: the reference for tests. This store shares no
+code with the clustering store, and computes the relation of two values from these two alone."""
 
 from __future__ import annotations
 

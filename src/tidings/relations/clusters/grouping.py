@@ -44,7 +44,7 @@ def choose_centres(
     while free:
         count, at, item = heapq.heappop(waiting)
         members = [one for one in near[item] if one in free]
-        if len(members) < -count:  # others have taken some members: queue it again
+        if len(members) < -count:  # other clusters took some members: queue it again
             if members:
                 heapq.heappush(waiting, (-len(members), at, item))
             continue

@@ -1,4 +1,4 @@
-"""Reads the terms of an event: which attributes have its place, time, tags and person."""
+"""Reads the terms of an event from the attributes that have its place, time, tags and person."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ LONGEST_REMEMBERED = 200  # the most characters of such a value
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """The names of attributes. `coordinates` are latitude, longitude and perhaps altitude; they
-    count only if the event does not name a known place. The value of `tag` may be a list. The words
-    of `text` become tags."""
+    """The names of the attributes that terms are read from. `coordinates` are latitude, longitude
+    and perhaps altitude; they count only if the event does not name a known place. The value of
+    `tag` may be a list. The words of `text` become tags."""
 
     place: str | None = None
     coordinates: tuple[str, ...] = ()

@@ -77,7 +77,7 @@ class Gates:
 
 
 class Gated:
-    """Alternatives by number, some of them behind gates."""
+    """Alternatives by number; those with a gate are found only through the gate."""
 
     __slots__ = ("_free", "_gates")
 

@@ -4,7 +4,7 @@
     "Dave"     ──term──> "David"                                ──expand──> Anna (classmate), Elif
 
 The store has what is known before the first message: trees of places, times and tags, and a graph
-of people. It grows when it asks a dictionary about a name that is not in the store.
+of people. The store grows when it asks a dictionary about a name that it does not have.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class SemanticStore:
         return Term(context, self.people.find(given) or name_key(given))
 
     def knows(self, term: Term) -> bool:
-        """Whether a term is in a tree or in the graph of people. Times and coordinates always
-        are."""
+        """Whether the store knows a term, from a tree or from the graph of people. Times and
+        coordinates are always known."""
         context, value = term
         if context == "place":
             return isinstance(value, Place) and (value.located or value.name in self.places.tree)

@@ -126,7 +126,7 @@ class SharedNode(msgspec.Struct):
 
 def share_nodes(condition: Condition, reducer: Reducer, budget: int) -> list[SharedNode] | None:
     """The nodes of a diagram with shared nodes, the root first; None if their number exceeds the
-    budget, or if the reducer has no steps left. Parts of which the same condition is left share a
+    budget, or if the reducer has no steps left. Parts with the same remaining condition share a
     node."""
     tests = reducer.tests
     numbers = {condition: 0}

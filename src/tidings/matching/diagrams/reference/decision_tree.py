@@ -69,7 +69,7 @@ class _TooLargeError(Exception):
 
 
 def outcomes_of(left: Node, known: Known, test: Test) -> Iterator[tuple[Node | bool, Known]]:
-    """The condition that is left and what is known: if a test is true, then if it is false."""
+    """The remaining condition and what is known: if a test is true, then if it is false."""
     for outcome in (True, False):
         after = assume(known, test, outcome)
         yield simplify(left, after), after
@@ -106,8 +106,8 @@ def build_shared(
 ) -> Decision | None:
     """The diagram of a filter with shared nodes; None if it has more nodes than the budget.
 
-    Two parts share a node if the same condition is left, and the same is known about the terms that
-    this condition tests.
+    Two parts share a node if they have the same remaining condition, and the same is known about
+    the terms that it tests.
     """
     made: dict[tuple[object, ...], Decision] = {}
     count = 0

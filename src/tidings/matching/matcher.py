@@ -183,7 +183,8 @@ class Matcher(HeldFilters):
     # -- match ---------------------------------------------------------------------------------
 
     def match(self, event: Event | str | bytes) -> list[Hashable]:
-        """The ids of the filters that match one event: a mapping, or JSON text of an object."""
+        """The ids of the filters that match one event, which is a mapping or the JSON text of an
+        object."""
         if isinstance(event, (str, bytes)):
             found = self._match_text(event)
             if found is not None:
@@ -336,10 +337,10 @@ class Matcher(HeldFilters):
     def match_rows(
         self, batch: pa.RecordBatch, event_of: Callable[[int], Event]
     ) -> tuple[Array, Array] | None:
-        """Like `match_pairs`, in any order, but without sealing the write buffer, which takes
-        milliseconds. The filters in the buffer are matched with single events, which `event_of`
-        returns by row. Rows that no filter in the buffer may match are left out. The batch has no
-        null marks; None if a filter needs them."""
+        """Like `match_pairs`, but in any order, and without sealing the write buffer, which would
+        take milliseconds. The filters in the buffer are matched with single events, which
+        `event_of` returns by row. Rows that no filter in the buffer can match are left out. The
+        batch has no null marks; returns None if a filter needs null marks."""
         fresh: list[tuple[int, int]] = []
         with self._lock:  # the lock ensures that no filter is missed while it moves into a part
             state = self._state

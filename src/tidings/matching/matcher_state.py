@@ -1,6 +1,7 @@
 """The state of a matcher: its parts, its write buffers, and the register of ids.
 
-A state is replaced, never changed. Only its last write buffer grows, under the matcher's lock.
+A state is replaced, never changed. Only the last write buffer of a state grows, under the matcher's
+lock.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class State(msgspec.Struct, frozen=True):
     """Everything that a reader needs."""
 
     parts: tuple[SealedPart, ...]
-    fresh: tuple[WriteBuffer, ...]  # the last one grows; those before it are being sealed
+    fresh: tuple[WriteBuffer, ...]  # the last buffer grows; those before it are being sealed
     register: Register
 
     @property

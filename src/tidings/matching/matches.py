@@ -45,7 +45,7 @@ class Matches(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def by_event(self) -> list[list[Hashable]]:
-        """For each event the ids of the filters that match it."""
+        """For each event, the ids of the filters that match it."""
         found: list[list[Hashable]] = [[] for _ in range(self.count)]
         for row, id_ in zip(self.rows.tolist(), self.ids, strict=True):
             found[row].append(id_)

@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 
 
 class JoinInput(NamedTuple):
-    """What a join needs besides its hulls."""
+    """The arrays that a join needs besides its hulls."""
 
     entries: Array  # uint32 [E]: hulls that may cover others, sorted by place of the access test
     order: Array  # uint32 [T]: the attribute tests of each hull; the first is its *access* test

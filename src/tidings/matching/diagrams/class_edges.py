@@ -77,7 +77,7 @@ def _edges_of(
 def _candidates(
     term: int, test: int, known: Mapping[int, int], index: _Index
 ) -> Iterator[tuple[int, int]]:
-    """Groups of later tests of a term, whose classes know only terms that are known here."""
+    """Groups with later tests of a term, whose classes know only terms in `known`."""
     looked = 0
     for others, groups in islice(index.get(term, {}).items(), MOST_LISTS):
         if all(other in known for other in others):

@@ -61,8 +61,8 @@ class SemanticStore:
     # -- names to values -----------------------------------------------------------------------
 
     def term(self, context: Context, given: Any) -> Term | None:
-        """The term for a name, or for coordinates, a date or a time; None if it is not a value of
-        the context."""
+        """The term for a name, or for coordinates, a date or a time; None if the given value does
+        not fit the context."""
         if context == "place":
             return _wrap(context, self._place(given))
         if context == "time":

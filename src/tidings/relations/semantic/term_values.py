@@ -40,7 +40,7 @@ class Place(msgspec.Struct, frozen=True):
 
 class Span(msgspec.Struct, frozen=True):
     """A stretch of time: microseconds since 1970 in UTC, from `start` up to `stop`. For a moment,
-    both are equal."""
+    `start` equals `stop`."""
 
     start: int
     stop: int

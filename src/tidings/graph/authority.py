@@ -40,7 +40,8 @@ class Tag(msgspec.Struct, frozen=True):
 
 
 class GraphPreprocessor(Protocol[V, N]):
-    """A preprocessor that has a graph. If it has a method `read`, it tags what `read` returns."""
+    """A preprocessor that has a graph. If the preprocessor has a method `read`, it tags what `read`
+    returns."""
 
     @property
     def graph(self) -> Lattice[V, N]: ...

@@ -112,7 +112,7 @@ class _Drawing:
             parts.append(
                 f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colour}"/>'
             )
-        # Marks are drawn from top to bottom. Edges lead down, so a box always hides the edges that
+        # Nodes are drawn from top to bottom. Edges lead down, so a box always hides the edges that
         # pass behind it.
         self._marks.append((y, x, f'<g class="n">{"".join(parts)}</g>'))
 

@@ -25,7 +25,7 @@ PASSES = 12
 MOST_BENDS = 4000
 SHAPE = 1.5  # the approximate width of a picture, divided by its height
 MANY_LAYERS = 60  # with more layers than this, the gaps between them shrink
-WIDEST_GAP = 2.0  # the widest gap between layers, in units of the smallest
+WIDEST_GAP = 2.0  # the widest gap between layers, in units of the smallest gap
 
 
 class Style(NamedTuple):

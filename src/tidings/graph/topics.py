@@ -37,7 +37,7 @@ class TopicGraph(InterestGraph[str, Topics]):
 
     def _over(self, topics: Iterable[str]) -> set[str]:
         """The topics that lie above these in the ontology. The graph itself can't be used to find
-        them, because its edges are not complete yet."""
+        these topics, because its edges are not complete yet."""
         seen: set[str] = set()
         stack = list(topics)
         while stack:
@@ -81,7 +81,8 @@ class StaticPreprocessor:
 
     @property
     def fingerprint(self) -> str:
-        """A digest of the ontology. If two digests are equal, equal topics have equal numbers."""
+        """A digest of the ontology. If two ontologies have the same digest, each topic has the same
+        number in both."""
         return self.graph.ontology.fingerprint
 
     def subscribe(self, interest: str) -> InterestNode[str]:
@@ -98,7 +99,7 @@ class StaticPreprocessor:
 
 
 def unknown_topic_message(topic: object, ontology: Ontology) -> str:
-    """One sentence about an unknown topic."""
+    """The error message for an unknown topic."""
     if not isinstance(topic, str):
         return f"found {type(topic).__name__}, expected the name of a topic"
     near = ontology.near(topic)

@@ -60,7 +60,7 @@ def starts_of(pieces: Sequence[Lists]) -> Array:
 
 
 def values_of(pieces: Sequence[Lists], values: Array, threads: int) -> Array:
-    """The values of the slots of all matches, concatenated."""
+    """For every match, the value of its slot; the pieces are concatenated."""
     out = array_pool.empty(sum(len(slots) for _, slots in pieces), values.dtype)
 
     def fill(item: tuple[int, Array]) -> None:
@@ -73,7 +73,7 @@ def values_of(pieces: Sequence[Lists], values: Array, threads: int) -> Array:
 
 
 def rows_of(pieces: Sequence[Lists], threads: int) -> Array:
-    """For every match, the number of its event."""
+    """For every match, the index of its event."""
     out = array_pool.empty(sum(len(slots) for _, slots in pieces), np.int64)
     events = _with_offsets(starts[1:] for starts, _ in pieces)
     matches = _with_offsets(slots for _, slots in pieces)
@@ -105,7 +105,7 @@ def _run_in_threads(
 
 
 def _with_offsets(arrays: Iterable[Array]) -> list[tuple[int, Array]]:
-    """Each array with the total length of the arrays before it."""
+    """Each array, with the total length of the arrays before it."""
     out, before = [], 0
     for array in arrays:
         out.append((before, array))

@@ -1,4 +1,4 @@
-"""Counts the tests that are evaluated to look up one event, and how many of them are different.
+"""Counts the tests that are evaluated to look up one event, and how many of these are distinct.
 
     values ──> codes: one for each term, however many filters test it (`coded`)
                  |
@@ -84,7 +84,7 @@ def count_effort(sealed: SealedPart, event: Event, dead: Array) -> Effort:
 
 
 def _count_diagrams(diagrams: Diagrams, event: Event, dead: Array) -> Effort:
-    """Evaluate diagrams on one event. Each test that is evaluated is another one."""
+    """Evaluate diagrams on one event. No test is evaluated twice."""
     before = diagrams.counted()["tests"]
     slots = diagrams.match(event, dead)
     tests = diagrams.counted()["tests"] - before
@@ -168,8 +168,8 @@ class _Lookup:
         return inside
 
     def _visit(self, boxes: Array, passes: list[Array], skipped: int) -> None:
-        """Visit boxes of which some tests were already compared, with the results `passes`. The
-        first `skipped` tests in the list of a box are among them."""
+        """Visit boxes some of whose tests were already compared, with the results `passes`. The
+        first `skipped` tests in the list of a box are among these tests."""
         self.candidates += len(boxes)
         for box in boxes[np.logical_and.reduce(passes)].tolist():
             if self._passes_tests(box, skipped) and not self.dead[self.arrays.box_slot[box]]:

@@ -45,7 +45,7 @@ Functions = Mapping[str, Callable[..., Any]]
 # once there are this many fresh filters, they are sealed into a part in the background
 SEAL_AT = 1024
 MOST_PARTS = 4
-PRUNE = 16  # after one filter in this many was removed, diagrams lose those that were removed
+PRUNE = 16  # once one filter in this many is removed, diagrams are pruned
 
 
 class HeldFilters:
@@ -72,7 +72,7 @@ class HeldFilters:
         self._lock = threading.RLock()
         self._state = State((), (WriteBuffer(),), Register())
         self._dead_count = 0
-        self._unpruned = 0  # filters that were removed since diagrams were pruned
+        self._unpruned = 0  # how many filters were removed since diagrams were pruned
         self._changes = 0  # odd while a change is in progress
         # whether an event matched many fresh filters, which are slow to match
         self._crowded = False
@@ -324,7 +324,7 @@ class HeldFilters:
         return count > 0 and self._unpruned > max(PRUNE, len(state.register) // PRUNE)
 
     def _prune(self) -> None:
-        """Take removed filters out of diagrams. The implications between the others stay."""
+        """Take removed filters out of diagrams. The implications between the other filters stay."""
         with self._lock:
             state, self._unpruned = self._state, 0
             dead = state.register.dead.copy()

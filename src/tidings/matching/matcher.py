@@ -118,7 +118,7 @@ class Matcher(HeldFilters):
         background: bool = True,
         engine: str = AUTO,
     ) -> Matcher:
-        """Open a saved matcher: compare its checksums and map it into memory."""
+        """Open a saved matcher: check its digests and map it into memory."""
         found = matcher_folder.read(Path(path), attributes, functions)
         matcher = cls(attributes, functions=functions, background=background, engine=engine)
         if found.outdated:
@@ -183,7 +183,8 @@ class Matcher(HeldFilters):
     # -- match ---------------------------------------------------------------------------------
 
     def match(self, event: Event | str | bytes) -> list[Hashable]:
-        """The ids of the filters that match one event: a mapping, or JSON text of an object."""
+        """The ids of the filters that match one event, which is a mapping or the JSON text of an
+        object."""
         if isinstance(event, (str, bytes)):
             found = self._match_text(event)
             if found is not None:
@@ -250,7 +251,7 @@ class Matcher(HeldFilters):
         need_mapping(event)
         if self.attributes is not None:
             event = self.attributes.read(event)
-        with self._lock:  # so that no filter is replaced between its match and its parts
+        with self._lock:  # so that no filter is replaced before its text is read
             ids = self._match_now(event)
             register = self._state.register
             texts = [register.text(register.slot(id_)) for id_ in ids]
@@ -293,8 +294,8 @@ class Matcher(HeldFilters):
 
     def decided(self, event: Event) -> Iterator[Hashable]:
         """The ids of the filters that match one event, each as soon as it is decided. First come
-        the filters that indexes find, then those that are diagrams, test by test. A change of
-        filters after the first id may or may not count."""
+        the filters that indexes find, then those that are evaluated as diagrams, test by test.
+        Changes to filters after the first id may or may not be seen."""
         need_mapping(event)
         event = event if self.attributes is None else self.attributes.read(event)
         with self._lock:
@@ -336,10 +337,10 @@ class Matcher(HeldFilters):
     def match_rows(
         self, batch: pa.RecordBatch, event_of: Callable[[int], Event]
     ) -> tuple[Array, Array] | None:
-        """Like `match_pairs`, in any order, but without sealing the write buffer, which takes
-        milliseconds. The filters in the buffer are matched with single events, which `event_of`
-        returns by row. Rows that no filter in the buffer may match are left out. The batch has no
-        null marks; None if a filter needs them."""
+        """Like `match_pairs`, but in any order, and without sealing the write buffer, which would
+        take milliseconds. The filters in the buffer are matched with single events, which
+        `event_of` returns by row. Rows that no filter in the buffer can match are left out. The
+        batch has no null marks; returns None if a filter needs null marks."""
         fresh: list[tuple[int, int]] = []
         with self._lock:  # the lock ensures that no filter is missed while it moves into a part
             state = self._state
@@ -415,13 +416,13 @@ class Matcher(HeldFilters):
         return self._parse(register.text(register.slot(id)))
 
     def neighbours(self, count: int) -> Neighbours:
-        """Prepare the first `count` filters to be compared with new filters. They must all be in
-        one part, as compiled or opened, with their slots as ids."""
+        """Prepare the first `count` filters to be compared with new filters. These filters must all
+        be in one part, as compiled or opened, with their slots as ids."""
         return Neighbours(self._state.parts[0].part.segment, count)
 
     def box_index(self, ready: IndexArrays | None = None) -> BoxIndex:
-        """An index that finds the neighbours of new filters among those of this matcher. They must
-        all be in one part, as opened, with their slots as ids."""
+        """An index that finds the neighbours of new filters among those of this matcher. The
+        filters of this matcher must all be in one part, as opened, with their slots as ids."""
         segment = self._state.parts[0].part.segment
         return BoxIndex(segment, segment.slots, ready)
 

@@ -1,6 +1,7 @@
 """The state of a matcher: its parts, its write buffers, and the register of ids.
 
-A state is replaced, never changed. Only its last write buffer grows, under the matcher's lock.
+A state is replaced, never changed. Only the last write buffer of a state grows, under the matcher's
+lock.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ Array = npt.NDArray[Any]
 
 
 class SealedPart(msgspec.Struct, frozen=True):
-    """A part, with statistics of the events that were matched against it, and the diagrams of those
-    of its filters that the part does not search."""
+    """A part, with statistics of the events that were matched against it, and the diagrams of the
+    filters that the part itself does not search."""
 
     part: Part
     statistics: Statistics
@@ -53,7 +54,7 @@ class SealedPart(msgspec.Struct, frozen=True):
     ) -> SealedPart:
         """Build a part, and the diagrams that the engine asks for, unless they are given. `counts`
         and `seen` are the statistics so far, and `rates` the pass rates of tests. `ready` is the
-        index of the filters that are not diagrams."""
+        index of the filters that are not evaluated as diagrams."""
         skipped = None
         if diagrams is None:
             chosen = choose_trees(segment, engine, counts)
@@ -70,12 +71,13 @@ class SealedPart(msgspec.Struct, frozen=True):
         return self.diagrams is None or self.diagrams.is_linked
 
     def decide(self, event: Event) -> Iterator[tuple[int, bool]]:
-        """The slots and results of the filters that are diagrams, as they are decided."""
+        """The slots and results of the filters that are evaluated as diagrams, each as soon as it
+        is decided."""
         return iter(()) if self.diagrams is None else self.diagrams.decide(event)
 
     @property
     def diagram_count(self) -> int:
-        """How many filters are diagrams."""
+        """How many filters are evaluated as diagrams."""
         return 0 if self.diagrams is None else len(self.diagrams)
 
     @property
@@ -113,7 +115,7 @@ class State(msgspec.Struct, frozen=True):
     """Everything that a reader needs."""
 
     parts: tuple[SealedPart, ...]
-    fresh: tuple[WriteBuffer, ...]  # the last one grows; those before it are being sealed
+    fresh: tuple[WriteBuffer, ...]  # the last buffer grows; those before it are being sealed
     register: Register
 
     @property
@@ -140,7 +142,7 @@ def seal_tests(
     and the order of tests in its diagrams."""
     sizes = {term.text: len(term.ranks) for term in source.terms if not term.elements}
     counts: dict[str, Array] = {}
-    # `moves` may have one more item: for a segment that was never a part, so it has no statistics
+    # `moves` may have one more item than `parts`: a segment that was never a part has no statistics
     for sealed, moves in zip(parts, source.moves, strict=False):
         for at, term in enumerate(sealed.part.segment.terms, 1):
             if not term.elements and at in moves:

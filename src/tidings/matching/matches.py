@@ -3,7 +3,7 @@
     events ──one call of the kernels──> pairs (event, slot) ──> Matches
     filters with names among them ──> a second matcher of their parts ──> names that are true
 
-Each part is a condition, and so can be matched like a filter. For a batch, a second matcher finds
+Each part is a condition, so it can be matched like a filter. For a batch, a second matcher finds
 the parts that are true; parts are added to it when their filters first match. For a single event,
 parts are evaluated by the reference semantics.
 """
@@ -24,7 +24,7 @@ from tidings.filters.language import may_have_names
 from tidings.model import Event
 
 Array = npt.NDArray[Any]
-MOST_KNOWN = 1 << 16  # filters whose parts are kept; beyond that, all are forgotten
+MOST_KNOWN = 1 << 16  # the most filters whose parts are cached; then the cache is emptied
 Parts = tuple[tuple[str, int], ...]  # the names of a filter's parts, and their numbers
 
 
@@ -45,7 +45,7 @@ class Matches(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def by_event(self) -> list[list[Hashable]]:
-        """For each event the ids of the filters that match it."""
+        """For each event, the ids of the filters that match it."""
         found: list[list[Hashable]] = [[] for _ in range(self.count)]
         for row, id_ in zip(self.rows.tolist(), self.ids, strict=True):
             found[row].append(id_)
@@ -91,7 +91,7 @@ class PartIndex:
 
     def _clear(self) -> None:
         self._known: dict[str, tuple[Filter, Parts]] = {}
-        self._numbers: dict[bytes, int] = {}  # by the identity of the part
+        self._numbers: dict[bytes, int] = {}  # the number of each part, by its identity
         self._matcher: PartMatcher | None = None
 
     def true_parts(self, given: Filter | str, event: Event) -> list[str]:

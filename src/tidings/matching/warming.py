@@ -23,7 +23,7 @@ EVENT = {"n": 3, "m": 5, "s": "a", "l": ["x"]}
 def load_kernels() -> None:
     """Compile or load the kernels that single events need, once per process."""
     pairs = (f"n > {number % 25} AND m < {number // 25}" for number in range(MANY))
-    with pause_gc():  # Numba makes many objects that stay, for each kernel
+    with pause_gc():  # Numba creates many long-lived objects for each kernel
         matcher = Matcher()
         matcher.add_many((text, parse(text)) for text in (*FILTERS, WIDE, *pairs))
         matcher.merge()

@@ -51,16 +51,16 @@ class WriteBuffer:
         return [slot for slot, form in found if form.holds(event, values)]
 
     def find_rows(self, batch: pa.RecordBatch) -> Array:
-        """bool by row: whether a filter may match the row. Only these rows must be read as events.
-        Cost: one pass over each column by which filters are indexed. A null may also stand for an
-        absent value."""
+        """bool by row: whether a filter may match the row. Only rows that may match must be read as
+        events. Cost: one pass over each column by which filters are indexed. A null in the batch
+        may also mean that the value is absent."""
         index, found = self._index, np.zeros(batch.num_rows, np.bool_)
         if index.is_loose:
             found[:] = True
             return found
         names = batch.schema.names
         for term, node in index.terms.items():
-            assert type(node) is Attribute  # computed terms make an index loose
+            assert type(node) is Attribute  # an index with computed terms is loose
             name, *deeper = node.path
             if name in names:
                 _mark_rows(batch.column(name), term, index, bool(deeper), found)

@@ -1,5 +1,5 @@
-"""The relation repository: the messages that were forwarded before, and the values related to
-theirs.
+"""The relation repository: messages that were forwarded before, and how their values are related to
+others.
 
     name, text ──semantic──> terms: a place, a time, tags, a person ──> what each is related to
     terms, hop, ids ──clusters──> what was forwarded before with related terms, and where to
@@ -14,9 +14,9 @@ theirs.
 
 In the network: the rendezvous point of a channel with relations finds the subscribers who want a
 related notification (channel/related), and writes the terms of each notification into its frames,
-as `encode_terms` encodes them.
-Each node of the channel has a `ClusterStore` of the notifications that it forwarded
-(routing/learning), and sends bodies early to neighbours of enough merit (broker/early).
+as `encode_terms` encodes them. Each node of the channel has a `ClusterStore` of the notifications
+that it forwarded (routing/learning), and sends bodies early to neighbours of enough merit
+(broker/early).
 
 Users import from `tidings.relations`; docs/relations.md shows how. Start at merit/repository.py.
 """

@@ -1,4 +1,4 @@
-"""Loads the semantic store from files: the one module of this room that reads files.
+"""Loads the semantic store from files. This is the only module of this room that reads files.
 
     places.csv      name, inside, lat, lon, altitude, also (other names, separated by |)
     calendar.toml   [[holiday]] and [[season]]; the example explains the rules
@@ -38,7 +38,7 @@ FILES = ("places.csv", "calendar.toml", "tags.toml", "people.toml")
 COLUMNS = ("name", "inside", "lat", "lon", "altitude", "also")
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
-LEAP = 2024  # a year that has all days
+LEAP = 2024  # a leap year, which has every day
 
 
 class HolidayTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -89,7 +89,7 @@ class PeopleFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def load_relations(folder: str | Path = EXAMPLES, *, language: str | None = "english"
                    ) -> SemanticStore:  # fmt: skip
     """Load a semantic store from a folder with some of the files. Tags are stemmed as words of
-    `language`; None leaves them as they are, and needs no package."""
+    `language`; if it is None, they are not stemmed, and no package is needed."""
     folder = Path(folder)
     there = [name for name in FILES if (folder / name).exists()]
     if not there:
@@ -102,8 +102,8 @@ def load_relations(folder: str | Path = EXAMPLES, *, language: str | None = "eng
 
 
 def load_dictionary(context: Context, path: str | Path) -> TableDictionary:
-    """A dictionary of the rows of a CSV file with the columns of places.csv. `inside` may list
-    several names, separated by |."""
+    """A dictionary with the rows of a CSV file that has the columns of places.csv. `inside` may
+    list several names, separated by |."""
     return TableDictionary(context, (entry for _, entry in _entries(Path(path))))
 
 
@@ -122,7 +122,7 @@ def _load_places(store: SemanticStore, path: Path) -> None:
 
 
 def _entries(path: Path) -> Iterator[tuple[int, Entry]]:
-    """The rows of a CSV file, with their lines."""
+    """The rows of a CSV file, with their line numbers."""
     try:
         text = path.read_text("utf-8-sig")
     except OSError as problem:

@@ -1,4 +1,4 @@
-"""All that a node of a network knows about the relations of a channel."""
+"""What a node of a network knows about the relations of a channel."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from tidings.relations.semantic import SemanticStore, Weights
 
 
 class RelationSettings(NamedTuple):
-    """The settings in the table `[relations]` of a file, with the files that it names loaded."""
+    """The settings in the table `[relations]` of a file; the files that it names are already
+    loaded."""
 
     semantic: SemanticStore
     reading: Reading
@@ -20,4 +21,4 @@ class RelationSettings(NamedTuple):
     order: str = "arrival"
     """`merit`: under overload, publications of the highest merit go first."""
     ageing: float = 600.0
-    """After so many seconds, what waits is as important as something new with one more merit."""
+    """The number of seconds after which a waiting publication has one merit more."""

@@ -254,7 +254,7 @@ def gather(
 
 
 def _group(groups: Array, values: Array, count: int) -> tuple[Array, Array]:
-    """(starts, values) by group."""
+    """The values sorted by group, as (starts, values): where each group begins, and all values."""
     order = np.lexsort((values, groups))
     starts = np.searchsorted(groups[order], np.arange(count + 1)).astype(np.int64)
     return starts, values[order].astype(np.uint32)

@@ -1,7 +1,8 @@
 """The named parts of subscriptions: which of them are true on the rows of a batch.
 
 Subscriptions with equal filters share a node, but each has its own names. So the texts of filters
-with names are kept by subscription, beside the nodes, and their parts are matched separately.
+with names are stored for each subscription, separately from the nodes, and their parts are matched
+separately.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ class NamedMembers:
 
     @cached_property
     def parts_view(self) -> View:
-        """A view in which each distinct part is a node with one member. It says which columns a
-        table must have."""
+        """A view in which each distinct part is a node with one member. This view says which
+        columns a table must have."""
         _ = self._parts
         matcher = Matcher(
             self._view.matcher.attributes, functions=self._view.matcher.functions, background=False
@@ -82,8 +83,8 @@ class NamedMembers:
 
     def part_lists(self, batch: pa.RecordBatch, starts: Array, places: Array) -> Any:
         """For each row, the subscriptions with names that match it, each with the names of its
-        parts that are true, as lists of structs; `starts` and `places` are those of
-        `View.match_places` for the rows of the batch."""
+        parts that are true, as lists of structs; `starts` and `places` are the result of
+        `View.match_places` for the batch."""
         rows, numbers = self.parts_view.matcher.match_pairs(batch)
         true = set(zip(rows.tolist(), numbers.tolist(), strict=True))
         ids: list[Id] = []

@@ -1,9 +1,9 @@
 """Copies snapshots from and to an address such as s3://bucket/snapshot.
 
-The copy is kept in the user's cache, or without one in a temporary folder, under the snapshot's
-identity. So all processes of a machine
-share one copy, and a snapshot that replaces another at the same address is copied again. Digests
-are checked when the copy is opened, as for any snapshot.
+The copy is kept in a folder named by the snapshot's identity, in the user's cache or, if that can't
+be used, in a temporary folder. So all processes of a machine share one copy, and a snapshot that
+replaces another at the same address is copied again. Digests are checked when the copy is opened,
+as for any snapshot.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tidings.files import (
 )
 from tidings.matching.disk import MANIFEST, SnapshotError
 
-COPIES = "[0-9a-f]{32}"  # the names of their folders
+COPIES = "[0-9a-f]{32}"  # the pattern of the names of copies
 MANIFESTS = (MANIFEST, f"index/{MANIFEST}")
 KEPT = 30 * 86_400.0  # how many seconds an unused copy is kept
 
@@ -54,7 +54,8 @@ def fetch_snapshot(address: str | Path) -> Path:
     home = user_cache_folder("snapshots", identity)
     open_cache_folder(home, COPIES, KEPT)
     if not (home / "snapshot").is_dir() and not (home.is_dir() and os.access(home, os.W_OK)):
-        home = user_temporary_folder() / "snapshots" / identity  # executors may have no cache
+        # executors may have no cache folder
+        home = user_temporary_folder() / "snapshots" / identity
         open_cache_folder(home, COPIES, KEPT)
     place = home / "snapshot"
     if place.is_dir():

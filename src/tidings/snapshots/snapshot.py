@@ -9,10 +9,10 @@
 A notification is tagged with the *lowest* nodes that match it; subscribers to such a node, or to a
 node above it, receive the notification. Files are mapped into memory, so processes on one machine
 share the pages. Opening a snapshot only compares digests, once per process: 0.5 s on two busy cores
-for the 270 MB of 1,000,000 `mixed` filters.
+for the 270 MB of 1,000,000 filters of the workload `mixed`.
 
 Memory: per node 8 bytes for its number, 16 for starts and 32 for its key; 4 bytes per edge; and the
-index (100 bytes per `mixed` filter).
+index (100 bytes per filter of the workload `mixed`).
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ from tidings.snapshots.view import View
 
 Array = npt.NDArray[Any]
 FORMAT, VERSION = "tidings-snapshot", 3
-# increased when filters change their meaning, pipelines their files beside a snapshot, or
-# compilations their nodes, so that the snapshots of a channel are compiled again
+# increased when the meaning of filters changes, or the files that pipelines write beside a
+# snapshot, or the nodes that a compilation creates; the snapshots of a channel are then compiled
+# again
 LANGUAGE = 5
 
 
@@ -163,7 +164,7 @@ class Snapshot:
         *,
         functions: Functions | None = None,
     ) -> Snapshot:
-        """Open a snapshot from a directory: compare its checksums and map it into memory.
+        """Open a snapshot from a directory: check its digests and map it into memory.
 
         Declared attributes are read from the snapshot; functions must be passed again. A directory
         at an address that pyarrow.fs supports, such as s3://bucket/snapshot, is first copied to the
@@ -223,7 +224,8 @@ class Snapshot:
         return Snapshot(self.number, nodes, matcher, self.view.texts_with_names)
 
     def renumbered(self, first: int, number: int) -> Snapshot:
-        """The same subscriptions as another version, with nodes numbered from `first` on."""
+        """The same subscriptions under the version `number`, with nodes numbered from `first`
+        on."""
         numbers = np.arange(first, first + len(self.numbers), dtype=np.int64)
         nodes = msgspec.structs.replace(self._nodes, numbers=numbers)
         found = Snapshot(number, nodes, self.matcher, self.view.texts_with_names)

@@ -1,9 +1,9 @@
 """Check a snapshot against its filters: coverings are computed again for a sample of nodes.
 
 The key of each node in the sample must be the key of its filter. Each parent must cover the node;
-if the node covers the parent too, the parent must have the higher number. A few other nodes may
-cover the node only if they lie above it, or have a lower number and are covered by it. The other
-nodes are siblings first, then nodes chosen at random.
+if the node covers the parent too, the parent must have the higher number. The node is also compared
+with a few other nodes. If one of these covers the node, it must lie above the node, or have a lower
+number and be covered by the node. The other nodes are siblings first, then nodes chosen at random.
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ class VersionedSnapshot:
 
     def apply(self, changes: Iterable[ChangeLike], upto: int = 0) -> None:
         """Apply changes in the order of their versions; changes up to the latest known version are
-        skipped. No change since then, up to the version `upto`, may be missing; some versions have
-        no change."""
+        skipped. The changes must be complete up to the version `upto`; some versions have no
+        change."""
         with self._lock:
             for change in changes:
                 if change.version <= self.version:

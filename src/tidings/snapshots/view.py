@@ -7,7 +7,7 @@ A notification is tagged with the *lowest* living nodes that match it. A matched
 another matched node is dropped; of two nodes that cover each other, the one with the higher number
 is dropped. A node is alive if it has subscriptions. Dead nodes stay in the graph, and the search
 passes through them. So the tag depends only on the version and on the notification: a fresh
-compilation would give the same.
+compilation would give the same tag.
 
 Cost: one step per edge between the nodes that match an event, compiled or new.
 """
@@ -109,10 +109,10 @@ class View:
         return as_lists(starts, pa.array(numbers))
 
     def lowest_members(self, starts: Array, places: Array) -> Any:
-        """The lowest nodes of each event, ascending, where ids are the node numbers of another
-        graph. There, nodes may have equal filters, for example since a revision of the attributes;
-        here these filters share a node. In the other graph the higher number lies above the lower,
-        so only the lowest number is listed."""
+        """The lowest nodes of each event, ascending, for a view whose ids are the node numbers of
+        another graph. In the other graph, several nodes may have equal filters, for example after a
+        revision of the attributes; in this view, they share a node. In the other graph, the higher
+        of two equal nodes has the higher number, so only the lowest number is listed."""
         starts, places = self._lowest(starts, places)
         ids = self.least_ids[places]
         tag_kernels.sort_lists(starts, ids)
@@ -120,7 +120,7 @@ class View:
 
     @cached_property
     def least_ids(self) -> Array:
-        """int64 by place: the lowest id of its members, which are integers."""
+        """int64 by place: the lowest id among the node's members; ids must be integers."""
         out = np.zeros(len(self.numbers), np.int64)
         some = np.flatnonzero(self._alive)
         if len(some):  # otherwise the type of ids is not known

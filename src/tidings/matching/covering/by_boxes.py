@@ -35,7 +35,7 @@ Array = npt.NDArray[Any]
 
 
 class Decider:
-    """Decides from their boxes whether forms cover each other."""
+    """Decides whether forms cover each other by comparing their boxes."""
 
     def __init__(self, boxes: Boxes) -> None:
         self._boxes = boxes
@@ -71,9 +71,9 @@ def spans_meet(hulls, one, other):  # type: ignore[no-untyped-def]
 
 @kernel
 def decide_pairs(above, below, boxes, hulls, most, out):  # type: ignore[no-untyped-def]
-    """Whether above[i], which is not wide, covers below[i].
+    """Whether the form above[i], which is not wide, covers the form below[i].
 
-    A pair that needs more than `most` comparisons of boxes is MAYBE. Arrays:
+    The answer for a pair that needs more than `most` comparisons of boxes is MAYBE. Arrays:
 
         above, below   uint32 [P]
         boxes          int64 [n + 1]: where the boxes of each form begin; a form that equals its

@@ -12,9 +12,9 @@ other. Tests on elements of lists, and tests that must be evaluated, have a colu
 spans, because their sets are not compared.
 
 Cost: 21 bytes per compiled test of one span, and for each new filter two passes of about 15
-nanoseconds per box (3 ms for 100,000 `mixed` filters; 20 ms if the new filter has three boxes with
-no test in common). If the new filter is wide, the answer for every filter with several boxes is
-MAYBE.
+nanoseconds per box (3 ms for 100,000 filters of the workload `mixed`; 20 ms if the new filter has
+three boxes with no test in common). If the new filter is wide, the answer for every filter with
+several boxes is MAYBE.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = ["MAYBE", "NO", "YES", "Neighbours"]
 
 Array = npt.NDArray[Any]
 Spans = dict[tuple[int, int], list[tuple[int, int]]]  # by column and identity of a set
-MOST_PLACED = 1 << 18  # the most cuts whose positions are kept
+MOST_PLACED = 1 << 18  # the most cuts whose positions are cached
 MOST_CODES = 5  # the most points that can be adjacent: absent, null, false, true, -Infinity
 
 
@@ -55,7 +55,7 @@ class CompiledBoxes(NamedTuple):
 
     slots: Array  # int64 [n + 1]: where the boxes of a filter begin
     boxed: Boxed
-    wide: Array  # uint8 [n]: its only box is the hull of a tree
+    wide: Array  # uint8 [n]: whether the only box of a filter is the hull of a tree
 
 
 class Neighbours:
@@ -64,7 +64,8 @@ class Neighbours:
 
     def __init__(self, segment: Segment, count: int, ready: CompiledBoxes | None = None) -> None:
         """`count` is the number of slots; a slot without a box in the segment matches nothing.
-        `ready` are the `boxes` of an earlier object for this segment, perhaps from a file."""
+        `ready` has the `boxes` that an earlier object computed for this segment; they may come from
+        a file."""
         self._columns: dict[tuple[bool, str], int] = {}  # by (elements, text)
         self._cuts: list[list[Cut]] = []
         self._nodes: list[tuple[bool, Expression]] = []
@@ -79,7 +80,7 @@ class Neighbours:
         for _, node in list(self._nodes):
             for path in attributes_of(node):
                 self._column(False, name_text(path), Attribute(path), [])
-        self._plain = len(segment.terms)  # columns before this one may have cuts
+        self._plain = len(segment.terms)  # only columns before this one have cuts
         self._placed: list[dict[Cut, int]] = [{} for _ in self._cuts]  # positions by cut
         self._room = MOST_PLACED
         self.reads = self._read_by(self._columns, self._nodes)
@@ -91,7 +92,7 @@ class Neighbours:
         return len(self.boxes.wide)
 
     def of(self, form: Form) -> tuple[Array, Array]:
-        """(above, below), uint8 by slot: whether the filter of the slot covers the form, and
+        """(above, below), each uint8 by slot: whether the filter of the slot covers the form, and
         whether the form covers the filter. MAYBE means that the filters must be compared. A form
         that matches nothing covers no filter, and no filter covers it."""
         above, below = np.zeros(len(self), np.uint8), np.zeros(len(self), np.uint8)
@@ -105,7 +106,7 @@ class Neighbours:
         return above, below
 
     def null_columns(self) -> Array:
-        """bool [C]: whether the first cut of a column is the beginning of null."""
+        """bool [C]: whether the first cut of a column lies before null."""
         return np.array([bool(cuts) and cuts[0][0] == 0 for cuts in self._cuts], bool)
 
     def ends(self) -> Array:
@@ -250,8 +251,8 @@ class Neighbours:
         return [(found[at], found[at + 1] - 1) for at in range(0, len(found), 2)]
 
     def _position(self, column: int, cut: Cut) -> int:
-        """The position of a cut. Positions are kept: a search through the cuts of a column fetches
-        many objects from memory."""
+        """The position of a cut. Positions are cached, because a search through the cuts of a
+        column fetches many objects from memory."""
         placed = self._placed[column]
         found = placed.get(cut)
         if found is None:
@@ -288,7 +289,7 @@ class Neighbours:
             pinned = self._computes and values.points(MOST_POINTS) is not None
             words += column, pinned, count
         for at in range(1, len(places), 2):
-            places[at] -= 1  # the last position of a span belongs to it
+            places[at] -= 1  # spans include their last position
         return words + places
 
 
@@ -303,7 +304,7 @@ class _Rows(NamedTuple):
 
 
 def _join(rows: Sequence[_Rows]) -> tuple[list[int], ...]:
-    """The number of tests of each box, and the columns of all rows."""
+    """The number of tests of each box, then each field of all rows, concatenated."""
     sizes = [len(one.column) for one in rows]
     return sizes, *(
         [value for part in parts for value in part] for parts in zip(*rows, strict=True)

@@ -55,7 +55,7 @@ def write_finder(folder: Path, finder: Finder) -> None:
 def open_finder(folder: Path, forms: Sequence[Form]) -> Finder:
     """Map a folder written by `write_finder` into memory.
 
-    The digests of these files are not compared, unlike those of all other files that kernels use.
+    The digests of these files are not checked, unlike those of all other files that kernels use.
     The folder belongs to one user and to one compilation, which writes it, lets its tasks read it,
     and removes it. Nothing is kept for the next compilation.
     """

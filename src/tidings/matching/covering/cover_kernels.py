@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 
 
 class JoinInput(NamedTuple):
-    """What a join needs besides its hulls."""
+    """The arrays that a join needs besides its hulls."""
 
     entries: Array  # uint32 [E]: hulls that may cover others, sorted by place of the access test
     order: Array  # uint32 [T]: the attribute tests of each hull; the first is its *access* test
@@ -67,8 +67,8 @@ def sort_places(places, first, last, by):  # type: ignore[no-untyped-def]
 
 @kernel
 def add_column(left, near, column):  # type: ignore[no-untyped-def]
-    """Add a column to the first `near` of `left`, int64 [MOST_NEAR]; False if it is already there,
-    or if there is no room."""
+    """Append a column to `left`, int64 [MOST_NEAR], which has `near` columns so far; return False
+    if the column is already there, or if there is no room."""
     if near >= MOST_NEAR:
         return False
     for i in range(near):
@@ -80,8 +80,8 @@ def add_column(left, near, column):  # type: ignore[no-untyped-def]
 
 @kernel
 def order_tests(hulls, order):  # type: ignore[no-untyped-def]
-    """Fill `order`: sort the tests of each hull. The test inside which the fewest tests of all
-    hulls begin comes first."""
+    """Fill `order` with the tests of each hull, sorted: the fewer tests of all hulls begin inside a
+    test, the earlier it comes."""
     starts, computed, column, spans = hulls.starts, hulls.computed, hulls.column, hulls.spans
     low, high, base = hulls.low, hulls.high, hulls.base
     share = np.zeros(column.shape[0], np.int64)

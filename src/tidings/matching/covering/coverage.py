@@ -71,7 +71,7 @@ class Coverage(msgspec.Struct, frozen=True):
         same = group[order][1:] == group[order][:-1]
         size = int(group.max()) + 1 if len(group) else 0
         bottom, top = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        top[group[order]] = order  # the last of equal nodes stays
+        top[group[order]] = order  # of equal nodes, the last one wins
         bottom[group[order[::-1]]] = order[::-1]
         return (
             np.concatenate([top[self.below], order[:-1][same]]),

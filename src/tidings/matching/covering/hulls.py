@@ -1,4 +1,4 @@
-"""Hulls: for each of many filters the box around it, as flat arrays in rank space.
+"""Hulls: for each of many filters, the box around it, as flat arrays in rank space.
 
     hull      its tests are contiguous, sorted by column; attributes are the first columns, computed
               terms the others
@@ -29,7 +29,7 @@ class Hulls(NamedTuple):
     column: Array  # uint32 [T]
     pinned: Array  # uint8 [T]: 1 if the set is a few points and a computed term reads the column
     spans: Array  # int64 [T + 1]: where the spans of a test begin
-    low: Array  # uint32 [S], from 1
+    low: Array  # uint32 [S]; codes begin at 1
     high: Array  # uint32 [S]
     one_box: Array  # uint8 [n]: the filter equals its hull, so it covers all that the hull contains
     base: Array  # int64 [C + 1]
@@ -100,7 +100,8 @@ def bounds(sizes: Array) -> Array:
 
 
 def ranges(first: Array, last: Array) -> Array:
-    """first[0] .. last[0] - 1, first[1] .. last[1] - 1, and so on."""
+    """The numbers from first[0] to last[0] - 1, then those from first[1] to last[1] - 1, and so
+    on."""
     sizes: Array = last - first
     ends = np.cumsum(sizes)
     out: Array = np.arange(int(sizes.sum())) + np.repeat(first - (ends - sizes), sizes)

@@ -1,7 +1,7 @@
 """Decide from their boxes alone whether a new filter and compiled filters cover each other.
 
-YES and NO are what a comparison of the filters would give, because a comparison always finds a
-covering if one box contains another.
+A comparison of the filters would give the same YES or NO, because it always finds a covering if one
+box contains another.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class Boxed(NamedTuple):
 
     tests: Array  # int64 [B + 1]: where the tests of a box begin; they are sorted by column
     column: Array  # uint32 [T]
-    # int64 [T + 1]: where the spans of a test begin; a test has none if its set is not known
+    # int64 [T + 1]: where the spans of a test begin; a test has none if its set is unknown
     spans: Array
     low: Array  # int32 [S]
-    high: Array  # int32 [S]: both ends included; low - 1 if two new cuts share a position
+    high: Array  # int32 [S]: included; `low` - 1 if two new cuts share a position
     pinned: Array  # uint8 [T]: whether the set may be a few points
 
 
@@ -65,7 +65,7 @@ def spans_meet(outer, test, inner, other):  # type: ignore[no-untyped-def]
 
 @kernel
 def has_no_spans(boxed, test):  # type: ignore[no-untyped-def]
-    """Whether the set of a test is not known."""
+    """Whether the set of a test is unknown."""
     return boxed.spans[test] == boxed.spans[test + 1]
 
 
@@ -115,8 +115,8 @@ def box_in_box(outer, box, inner, other, columns):  # type: ignore[no-untyped-de
 def boxes_hold(outer, first, last, inner, other, columns, left):  # type: ignore[no-untyped-def]
     """Whether the outer boxes [first, last) contain the inner box, one box alone or all together.
 
-    The outer boxes do not contain the inner box if those that overlap it fail to span it, each on a
-    different column: some corner of the inner box is then outside all outer boxes. `left`, int64
+    If each outer box that overlaps the inner box fails to span it on a different column, some
+    corner of the inner box is outside all outer boxes, so they do not contain it. `left`, int64
     [MOST_NEAR], is scratch.
     """
     near, apart, open_ = 0, True, False
@@ -196,7 +196,7 @@ def is_below(slot, slots, compiled, wide, new, boxes, columns, most, left):  # t
 def find_above(slots, compiled, wide, new, boxes, columns, most, out):  # type: ignore[no-untyped-def]
     """Which compiled filters cover the new one: out uint8 [n], NO, MAYBE or YES.
 
-    A pair that needs more than `most` comparisons of boxes is MAYBE. Arguments:
+    The answer for a pair that needs more than `most` comparisons of boxes is MAYBE. Arguments:
 
         slots   int64 [n + 1]: where the boxes of a filter begin; none if it matches nothing
         wide    uint8 [n]: whether the filter's only box is the hull of a tree

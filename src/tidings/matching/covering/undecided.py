@@ -1,4 +1,5 @@
-"""Filters that hulls alone do not decide: filters with several boxes or computed terms, and trees.
+"""Compare filters whose hulls do not decide whether one covers the other: filters with several
+boxes or computed terms, and trees.
 
 On attributes, the hull of a covering filter is at least as wide as that of the covered filter. So
 filters that cover each other have the same hull, and only filters with the same hull need a further

@@ -1,10 +1,10 @@
 """Implication edges between classes: from a class to the groups whose outcome follows from it.
 
-What a class knows can only decide later tests of the term that was tested last, because all earlier
-terms are behind every filter by then. So candidates come from an index of groups by the term of
-their test and by the terms of their knowledge; pairs of filters are never compared. An edge is left
-out if it follows by transitivity, or if the class above has it already. Budgets limit the edges of
-a class, and the search for them.
+The knowledge of a class can only decide later tests of the term that was tested last, because every
+filter is past the tests of all earlier terms by then. So candidates come from an index of groups by
+the term of their test and by the terms that their class knows; pairs of filters are never compared.
+An edge is left out if it follows by transitivity. Budgets limit the edges of a class, and the
+search for them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from itertools import islice
 from tidings.matching.diagrams.node_classes import NONE, Classes, Knowledge
 from tidings.matching.diagrams.planning.numbered_tests import OrderedTests
 
-MOST_EDGES = 8  # edges of a class
-MOST_CANDIDATES = 256  # groups that are examined for one class
-MOST_LISTS = 1_024  # lists of groups that are examined for one class
+MOST_EDGES = 8  # the most edges of a class
+MOST_CANDIDATES = 256  # the most groups that are examined for one class
+MOST_LISTS = 1_024  # the most lists of groups that are examined for one class
 Edges = list[list[tuple[int, bool]]]
 _Index = dict[int, dict[tuple[int, ...], list[tuple[int, int]]]]
 
@@ -31,8 +31,8 @@ def find_edges(found: Classes, tests: OrderedTests, most: int = MOST_EDGES) -> E
 
 
 def _index_groups(found: Classes, tests: OrderedTests) -> _Index:
-    """By the term of a group's test, then by the other terms that the group's class knows: (test,
-    group), in the order of tests."""
+    """Lists of (test, group) in the order of tests, by the term of the group's test, then by the
+    other terms that the group's class knows."""
     index: _Index = {}
     for number, group in enumerate(found.groups):
         owner = found.classes[group.owner]
@@ -77,7 +77,7 @@ def _edges_of(
 def _candidates(
     term: int, test: int, known: Mapping[int, int], index: _Index
 ) -> Iterator[tuple[int, int]]:
-    """Groups of later tests of a term, whose classes know only terms that are known here."""
+    """Groups with later tests of a term, whose classes know only terms in `known`."""
     looked = 0
     for others, groups in islice(index.get(term, {}).items(), MOST_LISTS):
         if all(other in known for other in others):

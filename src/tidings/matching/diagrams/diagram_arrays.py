@@ -1,4 +1,5 @@
-"""Compiled diagrams: immutable arrays, which are also what is saved. Tests are in their order."""
+"""Compiled diagrams: immutable arrays, which are also saved as files. Tests are in their global
+order."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from tidings.matching.diagrams.planning.plan import Plan
 from tidings.matching.segments.segment import TermColumn
 
 Array = npt.NDArray[Any]
-NO_UNIT = 0xFFFFFFFF  # in group_unit: several units
+NO_UNIT = 0xFFFFFFFF  # in group_unit: the group has several units
 END = 0xFFFFFFFF  # the end of a list of groups
 
 
@@ -27,7 +28,7 @@ class DiagramArrays(NamedTuple):
     test_sets: UInt32  # [T + 1]: where the intervals of a test begin
     set_low: UInt32
     set_high: UInt32
-    group_test: UInt32  # [G]: the groups of class 0 come first, then those of class 1 ...
+    group_test: UInt32  # [G]: the groups of class 0 come first, then those of class 1, ...
     group_high: UInt32  # [G]: the class that is reached if the test passes
     group_low: UInt32  # [G]
     group_unit: UInt32  # [G]: the only unit of a group; NO_UNIT if there are several
@@ -51,7 +52,7 @@ class DiagramArrays(NamedTuple):
 
 
 class Members(NamedTuple):
-    """What only a removal needs."""
+    """The units of each group, which are needed only to remove filters."""
 
     group_units: UInt32  # [G + 1]: where the units of a group begin
     units: UInt32
@@ -60,11 +61,11 @@ class Members(NamedTuple):
 class CompiledDiagrams(msgspec.Struct, frozen=True):
     """Diagrams as they are evaluated and saved."""
 
-    terms: Sequence[TermColumn]  # of columns 1, 2, ...
+    terms: Sequence[TermColumn]  # the terms of columns 1, 2, ...
     arrays: DiagramArrays
     members: Members
     decided: Array  # uint32: filters that need no test: twice the slot, plus the result
-    is_linked: bool = False  # whether the edges were searched
+    is_linked: bool = False  # whether the edges were searched for
 
     def __len__(self) -> int:
         """The number of filters."""
@@ -86,7 +87,7 @@ class CompiledDiagrams(msgspec.Struct, frozen=True):
         return self.arrays.nbytes + sum(array.nbytes for array in self.members)
 
     def renumber(self, number: Array) -> CompiledDiagrams:
-        """The same diagrams, with `number[slot]` for each slot."""
+        """The same diagrams, with `number[slot]` in place of each slot."""
         outputs = number[self.arrays.outputs].astype(np.uint32)
         decided = 2 * number[self.decided >> 1].astype(np.uint32) + self.decided % 2
         arrays = self.arrays._replace(outputs=outputs)
@@ -163,7 +164,8 @@ def _group_order(found: Classes) -> list[int]:
 
 
 def queue_roots(tests: Array, size: int) -> dict[str, Array]:
-    """The lists of the groups that wait at the start: `tests` has the test of each of them."""
+    """Linked lists of the groups that wait at the start of an event; `tests` has the test of each
+    group."""
     heads = np.full(size, END, np.uint32)
     after = np.full(len(tests), END, np.uint32)
     bits = np.zeros((size + 63) // 64 or 1, np.uint64)
@@ -180,7 +182,7 @@ def _numbers(values: Iterable[int]) -> Array:
 
 
 def starts_of(sizes: Sequence[int] | Array) -> Array:
-    """Where each of some lists begins, and where the last one ends."""
+    """Where each list of these sizes begins, and where the last one ends."""
     starts = np.zeros(len(sizes) + 1, np.uint32)
     np.cumsum(sizes, out=starts[1:])
     return starts

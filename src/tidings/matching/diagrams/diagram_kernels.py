@@ -1,12 +1,12 @@
-"""The hot loop of diagrams: tests in their order, groups that wait for them, and what follows.
+"""The hot loop of diagrams: evaluate tests in order, and move the groups that wait for them.
 
     words of bits      the ranks at which groups wait; the lowest bit is the next test
     heads, next_group  the groups that wait for a test, as a list
     group_state        whether a group waits, is done, or its outcome is known before it waits
 
 A test is evaluated once, by comparing one code, and only if a group still needs it. All groups that
-wait for it step to a class. Visiting a class hands out its leaves, lets its groups wait, and
-follows its edges.
+wait for the test step to a class. Visiting a class decides the units of its leaves, makes its
+groups wait for their tests, and follows its edges.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from tidings.matching.jit.simd import lowest_bit
 from tidings.matching.rank_space.lookup import code_of_integer
 
 WAITING, DONE, KNOWN_LOW, KNOWN_HIGH = 0, 1, 2, 3
-LAST_STAMP = 2**31 - 1  # shifted by 32, it still fits
+LAST_STAMP = 2**31 - 1  # shifted left by 32 bits, it still fits into an int64
 
 
 @kernel
 def begin(table):  # type: ignore[no-untyped-def]
-    """Begin an event: all units are at their roots, which wait as prepared."""
+    """Begin an event: all units are at their roots, whose groups wait for their tests."""
     arrays, work, counts, _ = views(table)
     if work.now[STAMP] >= LAST_STAMP:
         work.group_state[:] = 0
@@ -53,7 +53,7 @@ def begin(table):  # type: ignore[no-untyped-def]
 
 @kernel
 def passes(arrays, test, codes):  # type: ignore[no-untyped-def]
-    """Whether the code of a test's term lies in its set."""
+    """Whether the code of a test's term lies in the test's set."""
     code = codes[arrays.test_column[test]]
     for at in range(np.int64(arrays.test_sets[test]), np.int64(arrays.test_sets[test + 1])):
         if arrays.set_low[at] <= code <= arrays.set_high[at]:
@@ -127,7 +127,7 @@ def visit(table, start):  # type: ignore[no-untyped-def]
 
 @kernel
 def advance(table, pause):  # type: ignore[no-untyped-def]
-    """Continue an event: until it is done, or with `pause` until a test has decided filters.
+    """Continue an event until it is done or, with `pause`, until a test has decided filters.
 
     Returns whether the event is done.
     """
@@ -184,8 +184,8 @@ def set_codes(table, values):  # type: ignore[no-untyped-def]
 
 @kernel
 def match_event(table, values, dead, found):  # type: ignore[no-untyped-def]
-    """Match one event. `found` (intp, as long as there are outputs) receives the slots that match
-    and are not dead; returns their number."""
+    """Match one event. `found` (intp, with room for all outputs) receives the slots that match and
+    are not dead; returns their number."""
     set_codes(table, values)
     begin(table)
     advance(table, False)

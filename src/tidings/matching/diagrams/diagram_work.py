@@ -1,4 +1,5 @@
-"""The state of an evaluation: what waits, what is decided, and counts of what was done."""
+"""The state of an evaluation: the groups that wait, the units that are decided, and counts of the
+work."""
 
 from __future__ import annotations
 
@@ -13,11 +14,11 @@ from tidings.matching.jit.pointer_table import pointer_table
 from tidings.matching.rank_space.event_coder import IntegerCodes
 
 Array = npt.NDArray[Any]
-STAMP, WORD, RESULTS = 0, 1, 2  # in Work.now
+STAMP, WORD, RESULTS = 0, 1, 2  # indexes of DiagramWork.now
 
 
 class DiagramCounts(NamedTuple):
-    """What was done, summed over events: see COUNTED."""
+    """Counts of the work, summed over events; COUNTED names the fields of `counts`."""
 
     counts: Int64
     passed: Int64  # [T]: how often each test passed
@@ -28,7 +29,7 @@ COUNTED = ("tests", "node_steps", "inferred", "skipped", "touched", "counted", "
 
 
 class DiagramWork(NamedTuple):
-    """The state of an evaluation. Stamps mark what belongs to the current event."""
+    """The state of an evaluation. Entries with the current stamp belong to the current event."""
 
     codes: Int64  # [C]
     heads: UInt32  # [T]
@@ -38,8 +39,8 @@ class DiagramWork(NamedTuple):
     class_stamp: UInt32  # [K]
     thing_state: Int64  # [N]: the stamp in the upper half, the number of open parts in the lower
     stack: UInt32  # classes to visit
-    decided: UInt32  # things to decide, doubled, plus their results
-    now: Int64  # [3]: the stamp, the next word of bits, the results so far
+    decided: UInt32  # things to decide: twice the thing, plus its result
+    now: Int64  # [3]: the stamp, the next word of bits, the number of results
     results: UInt32  # twice the slot, plus the result, in the order of decisions
 
 
@@ -74,7 +75,7 @@ def new_counts(tests: int) -> DiagramCounts:
 
 
 class Version:
-    """Arrays, with the states of evaluations that are not in use. Threads take one each."""
+    """Compiled arrays, and evaluations that are not in use; each thread takes its own."""
 
     def __init__(self, compiled: CompiledDiagrams, columns: int, integers: IntegerCodes) -> None:
         self.compiled = compiled
@@ -97,7 +98,7 @@ class Version:
 
 
 class Evaluation:
-    """The state of one evaluation, and the kernels' table of its arrays."""
+    """The state of one evaluation, and the pointer table that kernels get."""
 
     def __init__(self, arrays: DiagramArrays, columns: int, integers: IntegerCodes) -> None:
         self.work = new_work(arrays, columns)

@@ -1,7 +1,8 @@
-"""Diagrams in use: events are encoded, evaluated and decided; edges are found later.
+"""Diagrams in use: events are encoded and evaluated; edges are found later.
 
 The arrays are immutable. New diagrams have no edges; `link` finds the edges and swaps in arrays
-that have them, and `remove` those of fewer filters. An event ends on the arrays on which it began.
+that have them; `remove` swaps in arrays without the removed filters. An event is evaluated on the
+same arrays from beginning to end.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _INDEX = np.dtype(np.intp)
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """What diagrams were compiled from; kept until their edges are found."""
+    """The plan and the classes that diagrams were compiled from; kept until the edges are found."""
 
     plan: Plan
     classes: Classes
@@ -75,9 +76,9 @@ class Diagrams:
         merge: bool = True,
         budget: int = BUDGET,
     ) -> Diagrams:
-        """The diagrams of filters, which are slots with trees of tests, without edges. Filters that
-        exceed a budget are left out. Without `merge`, equal parts and nodes stay apart: only for
-        measurements."""
+        """Build the diagrams of filters, given as (slot, tree of tests), without edges. Filters
+        that exceed a budget are left out. Without `merge`, equal parts and nodes are not merged;
+        this is only for measurements."""
         plan = plan_filters(filters, terms, rates, merge=merge, budget=budget)
         classes = build_classes(plan, merge=merge)
         return cls(compile_plan(plan, classes), Draft(plan, classes))
@@ -87,7 +88,7 @@ class Diagrams:
 
     @property
     def is_linked(self) -> bool:
-        """Whether the edges were searched."""
+        """Whether the edges were searched for."""
         return self.compiled.is_linked
 
     def link(self) -> None:
@@ -100,7 +101,7 @@ class Diagrams:
                 self.draft = None
 
     def remove(self, slots: Array) -> None:
-        """Take filters out, and swap in the arrays of the others. Before edges are found, this does
+        """Remove filters, and swap in arrays without them. Before edges are found, this does
         nothing: the caller must ignore removed filters anyway."""
         with self._swapping:
             if not self.is_linked:
@@ -108,7 +109,7 @@ class Diagrams:
             self._version = self._new_version(remove_filters(self.compiled, slots))
 
     def renumber(self, number: Array) -> Diagrams:
-        """The same diagrams, with `number[slot]` for each slot."""
+        """The same diagrams, with `number[slot]` in place of each slot."""
         new = copy(self)
         new._version = self._new_version(self.compiled.renumber(number))
         return new
@@ -137,7 +138,7 @@ class Diagrams:
     # -- match ---------------------------------------------------------------------------------
 
     def match(self, event: Event, dead: Array) -> Array:
-        """The slots of the filters that match one event, without dead ones."""
+        """The slots of the filters that match one event and are not dead."""
         values = self._reader.of_event(event)
         version = self._version
         evaluation = version.take()
@@ -174,7 +175,8 @@ class Diagrams:
         return self.pairs_of_codes(codes, dead)
 
     def pairs_of_codes(self, codes: Array, dead: Array) -> list[tuple[Array, Array]]:
-        """The same for codes (uint32, by column, starting at 1, and event)."""
+        """Like `pairs`, for events that are given as codes: uint32 [C, n], with columns from 1
+        on."""
         found: list[tuple[Array, Array]] = []
         version = self._version
         evaluation = version.take()
@@ -194,7 +196,7 @@ class Diagrams:
     # -- statistics ----------------------------------------------------------------------------
 
     def counted(self) -> dict[str, int]:
-        """What was done for all events since the arrays were swapped in."""
+        """Counts of the work for all events since the arrays were swapped in."""
         total = sum((one.counts for one in self._counts()), start=np.zeros(len(COUNTED), np.int64))
         return dict(zip(COUNTED, total.tolist(), strict=True))
 

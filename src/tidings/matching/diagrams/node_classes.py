@@ -1,12 +1,13 @@
-"""Classes and groups: all diagrams of a plan, joined where they know the same.
+"""Classes and groups: all diagrams of a plan, joined at nodes with equal knowledge.
 
     class    the nodes and leaves, of any units, that are reached with the same knowledge
     group    the nodes of a class that have the same test: they wait together, and move together to
              one class for each outcome
 
-Nodes with equal knowledge imply each other, so nothing is lost when they move as one. A group takes
-one step, however many filters it stands for. Nodes of a unit with shared nodes stay apart: what is
-known about them is only a hull, from which it does not follow that they are reached.
+Nodes with equal knowledge imply each other, so they can move as one. A group takes one step,
+however many filters it stands for. The nodes of a unit with shared nodes are not joined with
+others: the knowledge of a shared node is only a hull, which does not prove that the node is
+reached.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ NONE = -1
 
 class Class(msgspec.Struct):
     known: Knowledge
-    exact: bool  # whether the class is reached exactly if `known` holds
-    test: int  # the first test that leads to it; NONE for the root
+    exact: bool  # whether the class is reached if and only if `known` holds
+    test: int  # the first test that leads to the class; NONE for the root
     groups: list[int] = []
-    leaves: list[tuple[int, bool]] = []  # units that are decided here
+    leaves: list[tuple[int, bool]] = []  # (unit, result) of the units that are decided here
 
 
 class UnitGroup(msgspec.Struct):
@@ -40,7 +41,7 @@ class UnitGroup(msgspec.Struct):
     owner: int  # the class
     high: int = NONE
     low: int = NONE
-    units: list[int] = []  # those that wait in it
+    units: list[int] = []  # the units that wait in the group
 
 
 class Classes(msgspec.Struct):
@@ -49,7 +50,7 @@ class Classes(msgspec.Struct):
 
 
 def build_classes(plan: Plan, *, merge: bool = True) -> Classes:
-    """Join the diagrams of a plan. Without `merge`, every unit stays apart."""
+    """Join the diagrams of a plan. Without `merge`, units are not joined."""
     builder = _Builder(plan, merge)
     builder.run()
     return Classes(builder.classes, builder.groups)
@@ -64,7 +65,7 @@ class _Builder:
         self.classes: list[Class] = [Class((), True, NONE)]
         self.groups: list[UnitGroup] = []
         self._by_knowledge: dict[tuple[Knowledge, int], int] = {}
-        self._open: dict[tuple[int, int, int], int] = {}  # (class, test, unit): group
+        self._open: dict[tuple[int, int, int], int] = {}  # groups by (class, test, unit)
         self._members: list[list[tuple[int, Condition]]] = []
         self._queue: list[tuple[int, int]] = []
 
@@ -75,12 +76,12 @@ class _Builder:
             else:
                 self._put(0, unit, condition)
         while self._queue:
-            # in the order of tests: what leads to a class comes before the tests of the class
+            # in the order of tests: the groups that lead to a class are split before its own groups
             test, group = heappop(self._queue)
             self._split(test, group)
 
     def _put(self, owner: int, unit: int, left: Condition) -> None:
-        """Put what is left of a unit into a class."""
+        """Put a unit into a class, with the remaining condition of the unit."""
         if isinstance(left, bool):
             self.classes[owner].leaves.append((unit, left))
             return

@@ -80,7 +80,7 @@ class _Lists(NamedTuple):
         return np.diff(self.starts.astype(np.int64))
 
     def keep(self, kept: Array) -> _Lists:
-        """Only the items that are marked."""
+        """The same lists, with only the items that `kept` marks."""
         before = np.concatenate([[0], np.cumsum(kept)])
         return _Lists(before[self.starts].astype(np.uint32), self.items[kept])
 
@@ -92,23 +92,24 @@ def _needed_things(arrays: DiagramArrays, outputs: _Lists) -> Array:
     gates = _Lists(arrays.thing_gates, arrays.gates)
     part = np.repeat(np.arange(len(is_needed)), gates.sizes)
     before = -1
-    while before != (before := int(is_needed.sum())):  # a gate may be a part of a gate
+    while before != (before := int(is_needed.sum())):  # a gate may be a part of another gate
         is_needed[part[is_needed[gates.items]]] = True
     return is_needed
 
 
 def _repair(arrays: DiagramArrays, stays: Array, is_alive: Array, most: int) -> _Lists:
-    """The edges of all classes, with new numbers of groups; `stays` is by group, and `is_alive` by
-    class."""
+    """The edges of all classes, with new numbers of groups; `stays` has an entry for each group,
+    and `is_alive` for each class."""
     starts, packed = arrays.class_edges.tolist(), arrays.edges.tolist()
     old = [packed[first:last] for first, last in pairwise(starts)]
 
     def target(edge: int) -> int:
-        """The class that is reached when the outcome of a group is known."""
+        """The class that an edge leads to, by the outcome of the edge's group."""
         return int((arrays.group_high if edge & 1 else arrays.group_low)[edge >> 1])
 
     def bridge(owner: int) -> list[int]:
-        """The edges of a class, with those that groups which go led on to."""
+        """The edges of a class; an edge to a removed group is replaced by the edges that led on
+        from there."""
         found: dict[int, None] = {}
         passed: set[int] = set()
         stack = old[owner][::-1]

@@ -24,7 +24,7 @@ from tidings.matching.segments.segment_builder import is_indexed
 Array = npt.NDArray[Any]
 AUTO, BDD, TREES, SAVED = "auto", "bdd", "trees", "saved"
 ENGINES = (AUTO, BDD, TREES, SAVED)
-RARE = 1 / 512  # a wide filter whose hull lets fewer events through is evaluated on those events
+RARE = 1 / 512  # wide filters whose hulls let fewer events through do not become diagrams
 _OUTCOMES = ((1, sets.NULL), (2, sets.FALSE), (4, sets.TRUE))
 
 
@@ -66,7 +66,7 @@ def choose_trees(
 
 
 def _rare_boxes(apart: DisassembledSegment, counts: Mapping[str, Array]) -> set[int]:
-    """The boxes of which some test lets few events through."""
+    """The boxes that have a test which few events pass."""
     found = shares(apart.tests, apart.terms, counts)
     return set(apart.tests.box[found < RARE].tolist())
 
@@ -137,10 +137,10 @@ def _read_elements(
 
 
 def factor(boxes: Sequence[Sequence[Test]]) -> Node | None:
-    """The clauses of which some boxes are the product; None if they are no product.
+    """The clauses whose product these boxes are; None if the boxes are not a product.
 
-    In a product each box has one test of each clause. So two tests belong to the same clause if no
-    box has both.
+    In a product, each box has one test from each clause. So two tests belong to the same clause if
+    no box has both.
     """
     where: dict[Test, int] = {}
     for at, box in enumerate(boxes):

@@ -1,7 +1,9 @@
-"""Kernels that decide things, that is, units and the gates that they are parts of, and so filters.
+"""Kernels that decide things (units, and the gates that have them as parts), and thereby filters.
 
-thing_state    the stamp of the event, and how many parts of a thing are open; 0: it is decided
-results        the slots of filters with their results, in the order of decisions
+The kernels change these arrays:
+
+    thing_state    the stamp of the event, and how many parts of a thing are open; 0: it is decided
+    results        the slots of filters with their results, in the order of decisions
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ def decide_unit(table, first):  # type: ignore[no-untyped-def]
         for at in range(np.int64(arrays.thing_outputs[thing]), last):
             work.results[place] = 2 * arrays.outputs[at] + value
             place += 1
-        if arrays.gate_parts[thing] >> 1 == 1:  # a unit; filters of gates were touched before
+        # a unit; a gate was counted when its first part was decided
+        if arrays.gate_parts[thing] >> 1 == 1:
             touched += place - work.now[RESULTS]
         work.now[RESULTS] = place
         last = np.int64(arrays.thing_gates[thing + 1])
@@ -70,7 +73,7 @@ def decide_unit(table, first):  # type: ignore[no-untyped-def]
             if value == parts & 1 or state == decided:
                 work.decided[size] = 2 * gate + value
                 size += 1
-                state = decided + 1  # still open, until it is taken from the stack
+                state = decided + 1  # the gate stays open until it is taken from the stack
             work.thing_state[gate] = state
     counts.counts[TOUCHED] += touched
     counts.counts[COUNTED] += counted
@@ -78,8 +81,8 @@ def decide_unit(table, first):  # type: ignore[no-untyped-def]
 
 @kernel
 def take_matches(work, dead, found, count):  # type: ignore[no-untyped-def]
-    """Append the slots of filters that match and are not dead to `found`, which has `count` of them
-    already; return how many there are then."""
+    """Append the slots of filters that match and are not dead to `found`, which already has `count`
+    slots; return the new number."""
     for at in range(work.now[RESULTS]):
         slot = np.int64(work.results[at]) >> 1
         if work.results[at] & 1 and not dead[slot]:

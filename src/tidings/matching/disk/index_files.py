@@ -1,4 +1,5 @@
-"""The arrays and terms of an index as files: of the boxes of a matcher, or of its diagrams."""
+"""The arrays and terms of an index as files. A matcher has an index of boxes, and may have
+diagrams."""
 
 from __future__ import annotations
 
@@ -61,8 +62,8 @@ def write_terms(path: Path, terms: Sequence[TermColumn]) -> None:
 
 
 def read_terms(path: Path, context: Context) -> tuple[tuple[TermColumn, ...], dict[int, str]]:
-    """The terms and, by column, the reasons why terms are now refused; null replaces such a
-    term."""
+    """The terms and, by column, the reasons why terms are now refused; a refused term is replaced
+    by null."""
     found: list[TermColumn] = []
     refused: dict[int, str] = {}
     for row in read_table(path).to_pylist():

@@ -4,7 +4,7 @@
      "files": {NAME: [bytes, SHA-256], ...},
      "digest": SHA-256 of everything above}
 
-The digests are compared before any file is used, because kernels work on mapped files and trust
+The digests are checked before any file is used, because kernels work on mapped files and trust
 every offset and rank in them. A process checks a file once, and again only if the file's metadata
 changes. If the disk later corrupts pages that are no longer in memory, only the next process
 notices.
@@ -42,7 +42,7 @@ class SnapshotError(TidingsError):
 
 class UnreadableSnapshot(SnapshotError):
     """The system can't read a file of a snapshot now: too many files are open, a permission is
-    missing, the disk does not answer. The snapshot may be intact."""
+    missing, or the disk does not answer. The snapshot may be intact."""
 
 
 class Manifest(msgspec.Struct):
@@ -53,14 +53,14 @@ class Manifest(msgspec.Struct):
     digest: str = ""
 
     def count(self, name: str) -> int:
-        """A number from the notes."""
+        """A count from the notes of the manifest."""
         found = self.notes.get(name)
         if type(found) is not int:
             raise SnapshotError(f"the manifest says {name} = {found!r:.40}, expected a number")
         return found
 
     def need(self, path: Path, **counts: int) -> None:
-        """Raise SnapshotError unless the notes contain these counts."""
+        """Raise SnapshotError unless the notes of the manifest contain these counts."""
         for name, there in counts.items():
             if self.count(name) != there:
                 raise SnapshotError(
@@ -83,7 +83,8 @@ def write_manifest(folder: Path, kind: str, version: int, **notes: Any) -> None:
 
 def read_manifest(path: Path, kind: str, version: int, before: int = 2) -> Manifest:
     """Read the manifest and check it against its own digest. The version may be `version` or one of
-    the `before` earlier ones, of which the oldest has no digest. `need_files` checks the files."""
+    the `before` versions before it; the oldest of these has no digest. `need_files` checks the
+    files."""
     raw = manifest_bytes(path)
     try:
         manifest = msgspec.json.decode(raw, type=Manifest)

@@ -65,8 +65,8 @@ from tidings.matching.segments.segment import REST, Arrays, Rest, Segment
 from tidings.model import LimitError
 
 FORMAT, VERSION = "tidings-matcher", 6
-BEFORE = 3  # earlier versions that can be read; those before 6 have no diagrams
-REKEYED = 5  # before this version, some filters had other identities
+BEFORE = 3  # how many earlier versions can be read; those before 6 have no diagrams
+REKEYED = 5  # before this version, some filters had different identities
 MOST_BYTES = 2**31 - 2**20  # the most bytes of text that 32-bit offsets can address
 Ids = Any  # a sequence of ids, or an Arrow column of them
 Texts = Any  # a sequence of texts, or an Arrow column of them
@@ -76,7 +76,7 @@ class OpenedMatcher(msgspec.Struct, frozen=True):
     """The contents of an opened matcher; ids and texts stay in Arrow memory until needed."""
 
     segment: Segment
-    probe: Probe | None  # None: it must be built again
+    probe: Probe | None  # None if it must be built again
     ids: Any
     texts: Any
     aside: Mapping[int, str] = {}  # by slot, the reason why a filter is now refused
@@ -84,7 +84,7 @@ class OpenedMatcher(msgspec.Struct, frozen=True):
     diagrams: SavedDiagrams | None = None
 
     def take(self, engine: str) -> tuple[CompiledDiagrams | None, Probe | None]:
-        """The saved diagrams, if they are what an engine would build, and the probe of the other
+        """The saved diagrams, if the engine would build the same, and the probe of the other
         filters, unless it must be built again."""
         saved = self.diagrams
         if saved is None:
@@ -100,8 +100,8 @@ def write(
     texts: Texts,
     diagrams: SavedDiagrams | None = None,
 ) -> None:
-    """Write a matcher to a directory; a snapshot that is already there is replaced. The probe is
-    that of the filters that are not diagrams."""
+    """Write a matcher to a directory; a snapshot that is already there is replaced. The probe has
+    only the filters that are not evaluated as diagrams."""
     with replacing(path) as folder:
         if diagrams is not None:
             write_diagrams(folder / DIAGRAMS, diagrams)
@@ -155,7 +155,7 @@ def read(
     attributes: Attributes | None = None,
     functions: Mapping[str, Callable[..., Any]] | None = None,
 ) -> OpenedMatcher:
-    """Compare the digests of a saved matcher, then open it."""
+    """Check the digests of a saved matcher, then open it."""
     context = Context(attributes, functions or {})
     return read_whole(path, lambda folder: _read_files(folder, context))
 
@@ -177,7 +177,8 @@ def _read_files(path: Path, context: Context) -> OpenedMatcher:
     outdated = manifest.version < REKEYED and has_rekeyed(texts)
     diagrams = None
     if has_diagrams(manifest):
-        if aside:  # some diagrams may now be refused, and the probe does not have the others
+        # some saved diagrams may now be refused, so the diagrams and the probe are built again
+        if aside:
             return OpenedMatcher(segment, None, filters.column("id"), texts, aside, outdated)
         diagrams = read_diagrams(path / DIAGRAMS, context)
     return OpenedMatcher(segment, probe, filters.column("id"), texts, aside, outdated, diagrams)
@@ -194,7 +195,7 @@ def need_matcher_files(path: Path) -> Manifest:
 
 
 def has_rekeyed(texts: Any) -> bool:
-    """Whether an Arrow column has a filter that may have had another identity in an older
+    """Whether an Arrow column has a filter that may have had a different identity in an older
     version."""
     return any(
         pc.any(pc.match_substring(texts, call, ignore_case=True)).as_py()
@@ -221,7 +222,7 @@ def _without_slots(segment: Segment, aside: Mapping[int, str]) -> Segment:
     flags = arrays.box_flags.copy()
     boxes = np.flatnonzero(np.isin(arrays.box_slot, list(aside)))
     flags[boxes] |= REST
-    # with another flag, Numba would compile the kernels again
+    # Numba would compile the kernels again for an array with another flag
     flags.flags.writeable = arrays.box_flags.flags.writeable
     rest = {**segment.rest, **dict.fromkeys(boxes.tolist(), Rest(form=NEVER))}
     arrays = arrays._replace(box_flags=flags)

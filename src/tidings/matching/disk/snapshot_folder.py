@@ -5,7 +5,7 @@
 
 files/atomic_folder.py describes how the directory is replaced. Files are opened one after another,
 so a reader checks afterwards that the directory is still the same, and otherwise starts again. All
-processes that open the directory map the same pages. They compare digests first (manifest.py),
+processes that open the directory map the same pages. Processes check digests first (manifest.py),
 because kernels do not check the offsets in the files.
 
 The files reveal who subscribed to what, so only their owner can read them.
@@ -50,15 +50,15 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def read_whole(path: Path, read: Callable[[Path], Made]) -> Made:
-    """Call `read` on the snapshot at a path, and again if it was replaced meanwhile. So the result
-    comes from a single snapshot."""
+    """Call `read` on the snapshot at a path; call it again if the snapshot was replaced in the
+    meantime. So the result comes from a single snapshot."""
     for _ in range(TRIES):
         folder = current_folder(path, MANIFEST)
         before = folder_identity(folder, MANIFEST)
         try:
             found = read(folder)
         except Exception as problem:
-            # a replaced snapshot loses its files one by one, perhaps its manifest last
+            # the files of a replaced snapshot are deleted one by one, perhaps the manifest last
             now = current_folder(path, MANIFEST)
             if now != folder or folder_identity(now, MANIFEST) != before:
                 continue
@@ -90,15 +90,15 @@ def read_table(path: Path) -> Any:
     try:
         return pa.ipc.open_file(pa.memory_map(str(path))).read_all().combine_chunks()
     except (pa.ArrowInvalid, OSError) as problem:
-        # an error that Arrow found in the file itself has no number
+        # an error that Arrow found in the file itself has no errno
         is_damaged = not getattr(problem, "errno", None) or isinstance(problem, FileNotFoundError)
         kind = SnapshotError if is_damaged else UnreadableSnapshot
         raise kind(f"snapshot file '{path}' can't be read: {problem}") from None
 
 
 def as_array(column: Any) -> Any:
-    """A column of numbers as an array that uses the same memory. It is read-only, even if it is
-    empty: for another combination of writable arrays, Numba would compile the kernels again."""
+    """A column of numbers as an array that uses the same memory. The array is read-only, even if it
+    is empty: for another combination of writable arrays, Numba would compile the kernels again."""
     found = column.chunk(0).to_numpy() if column.num_chunks else np.asarray(column)
     found.flags.writeable = False
     return found

@@ -22,8 +22,8 @@ def copy_bytes(out: Any, at: int, data: Any, first: int, size: int) -> Any:
 
 @kernel
 def put_number(out: Any, at: int, number: int, size: int) -> Any:
-    """Write a number that is not negative in so many bytes, the lowest first; return the offset
-    after them. `out` is uint8."""
+    """Write a non-negative number in `size` bytes, the lowest first; return the offset after them.
+    `out` is uint8."""
     left, to = np.uint64(number), np.uint64(at)
     for one in range(np.uint64(size)):
         out[to + one] = left & np.uint64(0xFF)

@@ -5,9 +5,9 @@ of the kernels that it calls. So each version of this room's sources has its own
 by the digest of the sources. Folders that were not used for a long time are removed when a new one
 is created.
 
-Numba would name the folders inside it by the paths of the sources. Here, their names depend only on
-the content of the sources, so that all copies on a machine (clones, environments) share their
-kernels.
+Numba would name the folders inside it by the paths of the sources. Here, the names of these folders
+depend only on the content of the sources, so that all copies on a machine (clones, environments)
+share their kernels.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def kernel_folders() -> dict[str, Path]:
 
 def _folder_of(file: Path) -> Path:
     """Where the kernels of a file are cached. The digest of this room does not cover the files of
-    other rooms, so the name of their folder has the digest of the file itself. It also has the
-    version of Numba, because another version would drop the cached kernels."""
+    other rooms, so the name of their folder has the digest of the file itself. The name also has
+    the version of Numba, because another version would drop the cached kernels."""
     name = f"{file.parent.name}-{numba.__version__}"
     return cache_folder() / (name if ROOM in file.parents else f"{name}-{_digest(file)}")
 
@@ -103,7 +103,7 @@ class _Locator(_CacheLocator):
     """Tells Numba where to cache a kernel, and when the cached code is out of date."""
 
     def __init__(self, line: int, file: Path) -> None:
-        self._py_file = str(file)  # Numba names it in its error if it can't cache a kernel
+        self._py_file = str(file)  # Numba's error names this file if it can't cache a kernel
         self.line = line
 
     def get_cache_path(self) -> str:

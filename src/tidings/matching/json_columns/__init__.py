@@ -6,11 +6,12 @@
     json_kernels.py   reads the bytes, compiled
     json_reader.py    JsonReader: gives the kernels their arrays, and makes Arrow columns of them
 
-The columns and their types are given. An object is odd if it has another attribute, a value of
-another type, an escape, a nested value, a number that needs more than 64 bits, or any mistake. The
-caller reads odd objects with a decoder. So the kernels read only JSON that all decoders agree on.
+The caller gives the columns and their types. An object is odd if it has another attribute, a value
+of another type, an escape, a nested value, a number that needs more than 64 bits, or any mistake.
+The caller reads odd objects with a decoder. So the kernels read only JSON that all decoders agree
+on.
 
-For the room that reads notifications, not for users. Start at json_reader.py.
+This folder is for the room that reads notifications, not for users. Start at json_reader.py.
 """
 
 from tidings.matching.json_columns.json_reader import KINDS, JsonReader

@@ -10,8 +10,8 @@
     index_kernels.py, lookup_kernels.py, sketch_kernels.py    the hot loops
 
 An index proves some coverings, and returns candidates for others. The filters of candidates are
-then compared (tidings.filters.canonical.covers_among). For channel, not for users. Start at
-box_questions.py.
+then compared (tidings.filters.canonical.covers_among). This folder is for channel, not for users.
+Start at box_questions.py.
 """
 
 from tidings.matching.placing.box_index import BoxIndex, FoundSlots, IndexArrays

@@ -10,8 +10,8 @@ returned as undecided. Filters that are trees have no corner and are left out: t
 compares them one by one.
 
 Cost: 24 bytes per test and 8 per box, in addition to the memory of Neighbours. With 1,000,000
-`mixed` filters, a question visits a few thousand entries and tests. If the new filter has no usable
-test (`a IS NULL OR b = 1`), a question takes a pass over all boxes.
+filters of the workload `mixed`, a question visits a few thousand entries and tests. If the new
+filter has no usable test (`a IS NULL OR b = 1`), a question takes a pass over all boxes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tidings.matching.segments.segment import Segment
 
 Array = npt.NDArray[Any]
 LAST = np.iinfo(np.int32).max - 1
-MOST_FOUND = 1 << 12  # the most neighbours of simple filters that are looked up together
+MOST_FOUND = 1 << 12  # the most neighbours that one lookup of simple filters returns
 MOST_CANDIDATES = 1 << 16  # the most candidates of a simple filter
 
 
@@ -63,14 +63,14 @@ class IndexArrays(NamedTuple):
     boxes: CompiledBoxes
     corners: Corners
     masks: Array  # uint64: the columns of each box of the segment
-    loose: Array  # uint32: slots that are always candidates below
+    loose: Array  # uint32: slots that are candidates below every new filter
 
 
 class BoxIndex:
     """The plain filters of a segment. Safe to use from several threads."""
 
     def __init__(self, segment: Segment, count: int, ready: IndexArrays | None = None) -> None:
-        """`count` is the number of slots. `ready` are the `arrays` of an earlier index for this
+        """`count` is the number of slots. `ready` has the `arrays` of an earlier index for this
         segment."""
         self.segment = segment
         self._neighbours = Neighbours(segment, count, None if ready is None else ready.boxes)
@@ -180,7 +180,7 @@ class BoxIndex:
         return int(test), int(count)
 
     def _encode(self, piece: CornerRange, known: Spans) -> EncodedPiece | None:
-        """A piece in positions; None if no compiled filter tests one of its terms."""
+        """A piece as spans of positions; None if it has a term that no compiled filter tests."""
         columns: list[int] = []
         found: list[list[tuple[int, int]]] = []
         mask = 0
@@ -274,10 +274,11 @@ def _arrange(boxes: CompiledBoxes, segment: Segment, ends: Array) -> IndexArrays
 
 
 def _find_split(boxes: CompiledBoxes, nulls: Array) -> Array:
-    """Slots that may cover a filter only by several boxes together, one of which tests an attribute
-    that the filter does not test. That box admits null, so it is not found by the columns of the
-    filter's corner. Few filters have such a box; an example is `a <=> 1 AND b = 2 OR NOT (a <=>
-    1)`. `nulls` says for each column whether its first cut is the beginning of null."""
+    """Slots of filters that may cover a filter only by several boxes together, one of which tests
+    an attribute that the covered filter does not test. That box admits null, so it is not found by
+    the columns of the covered filter's corner. Few filters have such a box; an example is `a <=> 1
+    AND b = 2 OR NOT (a <=> 1)`. `nulls` says for each column whether its first cut lies before
+    null."""
     slots, boxed, _ = boxes
     tests = np.flatnonzero(boxed.spans[1:] > boxed.spans[:-1])
     low = boxed.low[boxed.spans[tests]]

@@ -1,8 +1,8 @@
 """Questions to an index about a new filter: which filters may cover it, and which it may cover.
 
 A filter is *plain* if it is a union of boxes over attributes and topics alone. The term of a topic
-is its number in the ontology, `preorder(topic)`, which is looked up and not computed. Points of the
-boxes of plain filters decide where to look:
+is its number in the ontology, `preorder(topic)`, which is looked up and not computed. Points in the
+boxes of plain filters determine where to search:
 
     above    a filter that covers the new one contains every point of it, so it contains the
              *corner* of one box: the first value of each term that the box tests, with all other
@@ -12,7 +12,7 @@ boxes of plain filters decide where to look:
 
 This search finds only candidates; comparing the filters decides. A filter that computes something
 covers a plain filter only if the plain filter restricts every attribute that the computation reads.
-So a piece also lists attributes that a covered filter must test in any way.
+So a piece also lists attributes that a covered filter must test, no matter how.
 
 A topic's number is determined by the topic, so `isa(topic, 'sports')` covers `topic = 'baseball'`,
 although their boxes have no term in common. So if a box allows only a few topics, its corner also
@@ -49,22 +49,22 @@ from tidings.filters.values import ValueSet
 from tidings.filters.values.sets import ABSENT_KEY, NULL
 
 MOST_STEPS = 4_000  # the most steps of the search for a box in a tree
-MOST_TOPICS = 2  # the most topics' numbers that a piece tests; each doubles the pieces
+MOST_TOPICS = 2  # the most topic numbers that a piece tests; each of them doubles the pieces
 
 
 class CornerRange(NamedTuple):
     """Where the corners of covered filters may lie."""
 
-    tests: Mapping[str, ValueSet]  # attributes that must be tested, and the sets around the corner
+    tests: Mapping[str, ValueSet]  # terms that must be tested, with the sets around the corner
     reads: frozenset[str]  # attributes that must be tested as well
-    is_tight: bool  # the whole set of a covered filter lies in the set of the piece
+    is_tight: bool  # whether the whole set of a covered filter lies in the set of the piece
 
 
 class Question(NamedTuple):
     """A new filter, and where to look for its neighbours."""
 
     form: Form
-    corner: Box | None  # the plain tests of a box in the new filter; None if none is known
+    corner: Box | None  # the plain tests of one box of the new filter; None if no box was found
     alternatives: tuple[tuple[CornerRange, ...], ...]
     """Each alternative is a tuple of pieces that contain all corners below. A piece without tests
     and attributes contains every corner."""
@@ -91,8 +91,8 @@ def is_plain(form: Form) -> bool:
 
 
 def ask(form: Form, attributes: Attributes | None = None) -> Question:
-    """The question about a new filter, which must be able to match. `attributes` are the declared
-    ones, with which all filters of the index were read."""
+    """The question about a new filter that can match. `attributes` are the declared attributes with
+    which all filters of the index were parsed."""
     alternatives: list[tuple[CornerRange, ...]] = []
     terms = form.terms
     hull = {term: values for term, values in form.hull.items() if is_plain_term(terms[term])}
@@ -116,7 +116,7 @@ def _pieces_of_box(
     for term, values in box.items():
         if not is_plain_term(terms[term]):
             reads.update(name_text(path) for path in attributes_of(terms[term]))
-        elif ABSENT_KEY not in values:  # otherwise the corner need not have the attribute
+        elif ABSENT_KEY not in values:  # otherwise a covered filter need not test the term
             tests[term] = values
     return _pieces(tests, terms, frozenset(reads), is_tight=is_tight)
 

@@ -4,8 +4,8 @@ There are two indexes, for C columns. The segment itself is the index for filter
 tests are searched for the code of a corner. `Corners` is the index for filters below: the tests of
 one box of each filter, sorted by column and first position, so that the tests inside a set are a
 few slices. A *mask* has one bit for each column that a box tests (modulo 64). A *code* has four
-bits for each of the first eight tests, in the order of the bits in the mask: about where the set of
-the test begins. Masks and codes reject nearly all candidates without visiting their boxes, which
+bits for each of the first eight tests, in the order of the bits in the mask: roughly where the set
+of the test begins. Masks and codes reject nearly all candidates without visiting their boxes, which
 would have to be fetched from memory.
 """
 
@@ -20,8 +20,8 @@ from tidings.matching.jit.compiling import kernel
 from tidings.matching.segments.join_kernels import first_from
 
 Array = npt.NDArray[Any]
-NIBBLES = 8  # tests in a code
-STEPS = 15  # coarse positions of a column; the last value of four bits means unknown
+NIBBLES = 8  # the number of tests in a code
+STEPS = 15  # the number of coarse positions of a column; 15 itself means unknown
 
 
 class Corners(NamedTuple):
@@ -31,7 +31,7 @@ class Corners(NamedTuple):
     low: Array  # int32 [T]: the first position of the set
     high: Array  # int32 [T]: the last position
     mask: Array  # uint64 [T]: the columns of the box
-    code: Array  # uint32 [T]: where the sets of the box begin, coarsely
+    code: Array  # uint32 [T]: the code of the box
     slot: Array  # uint32 [T]
     ends: Array  # int64 [C]: one more than the last position of a column
 
@@ -67,7 +67,8 @@ def stab(columns, codes, arrays, masks, mask, out):  # type: ignore[no-untyped-d
     """The slots of boxes that may contain a corner; a slot may occur repeatedly.
 
     columns, codes int64 [k]: the segment's columns of the corner, including column 0. masks uint64
-    [B]: by box of the segment. Returns the number of slots (uint32) in `out`, or -1 if it is full.
+    [B]: one for each box of the segment. Returns the number of slots (uint32) in `out`, or -1 if it
+    is full.
     """
     count, room = 0, out.shape[0]
     group_column = arrays.group_column

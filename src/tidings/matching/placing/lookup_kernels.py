@@ -1,12 +1,13 @@
-"""The whole search for the neighbours of simple filters, in one call for several of them.
+"""The whole search for the neighbours of several simple filters, in one call.
 
-A *simple* filter is one box over terms that have columns in the index. It is passed as int64 words:
+A *simple* filter is one box over terms that have columns in the index. A simple filter is passed as
+int64 words:
 
     K, then for each test, ascending by column:    column, pinned, the end of its spans
        then for each span:    low, high
 
-Nearly all filters are simple. What a filter costs outside of this kernel, such as small arrays for
-each step, would take longer than the search itself.
+Nearly all filters are simple. Work for each filter outside of this kernel, such as creating small
+arrays for each step, would take longer than the search itself.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from tidings.matching.covering.neighbour_kernels import Boxed, is_above, is_belo
 from tidings.matching.jit.compiling import kernel
 from tidings.matching.placing.index_kernels import EncodedPiece, best_test, sift, stab
 
-TEST, SPAN = 3, 2  # words of a test, and of a span
+TEST, SPAN = 3, 2  # the number of words of a test, and of a span
 
 
 @kernel
 def read_box(words, at):  # type: ignore[no-untyped-def]
-    """A simple filter as boxes, its only box and its hull, which are equal."""
+    """A simple filter as two equal boxes: its only box, and its hull."""
     tests = words[at]
     first = at + 1 + TEST * tests
     spans = words[first - 1] if tests else 0
@@ -57,7 +58,7 @@ def read_piece(new):  # type: ignore[no-untyped-def]
 
 @kernel
 def read_corner(piece):  # type: ignore[no-untyped-def]
-    """The columns of a corner in a segment, and its codes there, with column 0."""
+    """The columns of a corner in a segment, including column 0, and its codes there."""
     tests, count = piece.columns.shape[0], 1
     columns, codes = np.zeros(tests + 1, np.int64), np.zeros(tests + 1, np.int64)
     for test in range(tests):
@@ -70,7 +71,8 @@ def read_corner(piece):  # type: ignore[no-untyped-def]
 
 @kernel
 def put_sorted(out, first, end, slot):  # type: ignore[no-untyped-def]
-    """Insert a slot into the sorted slots [first, end) of `out`, once; returns the end."""
+    """Insert a slot into the sorted slots [first, end) of `out`, unless it is already there;
+    returns the new end."""
     at = end
     while at > first and out[at - 1] > slot:
         at -= 1
@@ -84,8 +86,8 @@ def put_sorted(out, first, end, slot):  # type: ignore[no-untyped-def]
 
 @kernel
 def keep_decided(found, answers, count, out, end):  # type: ignore[no-untyped-def]
-    """Append the slots with the answer YES, then those with MAYBE, each sorted and once. Returns
-    both ends, or -1 if there is no room."""
+    """Append the slots with the answer YES, then those with MAYBE, each list sorted and without
+    repeats. Returns both ends, or -1 if there is no room."""
     if end + count > out.shape[0]:
         return -1, -1
     first = end
@@ -103,8 +105,8 @@ def keep_decided(found, answers, count, out, end):  # type: ignore[no-untyped-de
 def decide(  # type: ignore[no-untyped-def]
     above, room, count, slots, compiled, wide, new, columns, most, left, answers
 ):
-    """Keep the candidates in `room` that are above a filter, or below it, surely or perhaps, with
-    their answers; returns how many."""
+    """Keep the candidates in `room` that are or may be above (or below) a filter, with their
+    answers; returns their number."""
     kept = 0
     for one in range(count):
         slot = np.int64(room[one])

@@ -4,8 +4,8 @@ The tests of a box are the rows from starts[box] to starts[box + 1], sorted by c
 words COLUMN, LOW, HIGH, HASH and POINT. Low and high are keys of cuts. Keys keep the order of cuts:
 `a.low <= b.low` holds if it holds for the cuts.
 
-These kernels keep the GIL. They are short, and otherwise a new filter would have to wait for the
-GIL after each of them.
+These kernels keep the GIL. They are short; if they released the GIL, a new filter would have to
+wait for it after each kernel.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from tidings.matching.jit.compiling import short_kernel
 
-COLUMN, LOW, HIGH, HASH, POINT = range(5)  # HASH is that of the first cut; POINT: 1 if one value
+COLUMN, LOW, HIGH, HASH, POINT = range(5)  # HASH: of the first cut; POINT: 1 for one value
 WORDS = 5
 
 

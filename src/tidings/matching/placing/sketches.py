@@ -44,14 +44,14 @@ class Sketches:
         self._starts = np.zeros(65, np.int64)
         self._tests: Array = np.zeros((256, WORDS), np.uint64)
         self._out: Array = np.empty(128, np.uint32)
-        self._split: list[int] = []  # owners of filters that may cover others by boxes with nulls
+        self._split: list[int] = []  # owners for which `_is_split` is true
 
     def __len__(self) -> int:
         """The number of boxes."""
         return self._count
 
     def add(self, owner: int, form: Form, known: Known | None = None) -> None:
-        """Add a plain filter. `known` has the keys of its sets, from the question about it."""
+        """Add a plain filter. `known` caches the keys of its sets."""
         boxes, known = form.boxes or (), {} if known is None else known
         corner = boxes[0] if len(boxes) == 1 else corner_box(form)
         columns = self._columns
@@ -89,7 +89,8 @@ class Sketches:
         if not count:
             return [], []
         rows = None if box is None else self._rows(box, question.known)
-        if box is None or rows is None or len(rows) < len(box):  # it tests terms that no sketch has
+        # if there are fewer rows, the box tests terms that no sketch has
+        if box is None or rows is None or len(rows) < len(box):
             return self.above(question), self.below(question)
         above, below = find_both(
             count, self._masks, self._owners, self._starts, self._tests, self._is_corner,
@@ -151,8 +152,9 @@ class Sketches:
 
 
 def _is_split(form: Form) -> bool:
-    """Whether several boxes may cover a filter together, one of which tests an attribute that the
-    filter does not test: it admits null. See `_find_split` in box_index.py."""
+    """Whether a filter may cover another only by several boxes together, one of which admits null
+    and tests an attribute that the other filter does not test. See `_find_split` in
+    box_index.py."""
     boxes = form.boxes or ()
     sets = (values for box in boxes for values in box.values())
     return len(boxes) > 1 and any(values.cuts and values.cuts[0][0] == 0 for values in sets)

@@ -144,7 +144,7 @@ def _elements(
 
 
 def _place_of(ranks: Ranks, code: int) -> Any:
-    """The only place that has this code; an element is a single point."""
+    """The only place on the line of values that has this code; an element is a single point."""
     found = ValueSet((ranks.cuts[code - 1], ranks.cuts[code])).points()
     assert found is not None
     return found[0]

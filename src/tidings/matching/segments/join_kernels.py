@@ -65,7 +65,7 @@ class Pairs(NamedTuple):
 def sort_by_code(codes, count, order, starts):  # type: ignore[no-untyped-def]
     """Counting sort.
 
-    codes uint32 [n], below count; order uint32 [n]; starts int64 [count + 1].
+    codes uint32 [n], each below `count`; order uint32 [n]; starts int64 [count + 1].
     """
     starts[:] = 0
     for i in range(codes.shape[0]):

@@ -71,8 +71,8 @@ class Part:
         ready: Probe | None = None,
         skipped: Array | None = None,
     ) -> None:
-        """`skipped` has boxes that are not searched, because their filters are diagrams; `ready` is
-        the index of the others."""
+        """`skipped` has the boxes that are not searched, because their filters are evaluated as
+        diagrams; `ready` is the index of the other boxes."""
         self.segment = segment
         self._skipped = skipped
         self._searched = segment if skipped is None else without_entries(segment, skipped)
@@ -155,7 +155,7 @@ class Part:
         returned.
         """
         if not len(self._searched.arrays.entry_box):
-            return []  # all filters are diagrams
+            return []  # all filters are evaluated as diagrams
         counts = _NO_COUNTS if counts is None else counts
         codes = self.encode(batch)
         if watch is not None:

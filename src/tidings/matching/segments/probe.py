@@ -14,12 +14,12 @@ of cells:
               +-----+-----+-----+-----+
 
 Every event needs one lookup for each pair of columns, even if the cell is empty. So boxes with a
-rare pair are not put in a grid. They are kept as *single* entries, grouped by similar width and
-sorted by their low ends. In each group, the entries that can contain a given code form a slice.
+rare pair are not put in a grid. These boxes are kept as *single* entries, grouped by similar width
+and sorted by their low ends. In each group, the entries that can contain a given code form a slice.
 
-Cost: 20 bytes per record, and 1 to MOST_CELLS records per box (1.7 for `mixed` filters); 18 bytes
-per single entry, and up to 32 for the index of points; 4 bytes per cell. Looking up a pair takes as
-long as a dozen single entries.
+Cost: 20 bytes per record, and 1 to MOST_CELLS records per box (1.7 for filters of the workload
+`mixed`); 18 bytes per single entry, and up to 32 for the index of points; 4 bytes per cell. Looking
+up a pair takes as long as a dozen single entries.
 """
 
 from __future__ import annotations

@@ -171,9 +171,9 @@ def keep_lowest(starts, places, edges, alive, covered, stamp, out_starts, out): 
     """Keep the living matches that cover no other living match of their event; return their number.
 
     starts int64 [n + 1], places int64: the matches, event by event. Every node between two matches
-    matches too. So it is enough to drop the parents of every living match, and, above parents that
-    are not alive (uint8 by place), their parents in turn. Event i uses the stamp `stamp + i` in
-    the marks `covered`. out_starts int64 [n + 1], out int64.
+    matches too. So it is enough to drop the parents of every living match, and, where a parent is
+    not alive (uint8 by place), the parents of that parent in turn. Event i uses the stamp `stamp +
+    i` in the marks `covered`. out_starts int64 [n + 1], out int64.
     """
     count = 0
     stack = np.empty(64, np.int64)

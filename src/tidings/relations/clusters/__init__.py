@@ -1,4 +1,5 @@
-"""The clustering relation store: what was forwarded before, grouped by place, time, tag and person.
+"""The clustering relation store: messages that were forwarded, grouped by place, time, tag and
+person.
 
     terms ──> elements ──> clusters: centres in an ordered index, members around them
                  `──────> nodes: what was forwarded with these terms, to which hop, for which ids
@@ -11,8 +12,8 @@
     cluster_store.py  nodes: learn, find, cancel, age; the bound on their number
     full_scan.py      the same without any index: the reference for tests
 
-Nothing here knows filters; merit/ does. Users get `ClusterStore` from `tidings.relations`. Start at
-cluster_store.py, then elements.py.
+This folder does not deal with filters; merit/ does. Users get `ClusterStore` from
+`tidings.relations`. Start at cluster_store.py, then elements.py.
 """
 
 from tidings.relations.clusters.cluster_store import (

@@ -1,6 +1,6 @@
 """Ordered indexes over the centres of clusters: sorted numbers, searched by bisection.
 
-A centre of times has its middle as the number, and a centre of places its number on the curve.
+The number of a time is its middle, and the number of a place is its number on the curve.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 
 class Centres:
-    """Clusters, by a number for each centre. Several centres may have the same number.
+    """Clusters, sorted by the numbers of their centres. Several centres may have the same number.
 
     Cost: a search takes O(log n) for each range, and a change moves O(n) numbers in memory.
     """

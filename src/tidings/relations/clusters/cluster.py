@@ -3,7 +3,8 @@
     value ──> centres within the radius (ordered index) ──> join the nearest, or found a cluster
     query ──> centres within radius + near              ──> their members that are near
 
-A value is in one cluster. After many changes, `tidy` groups all values again, into few clusters.
+Each value is in exactly one cluster. After many changes, `tidy` groups all values again, into few
+clusters.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Clusters(ABC, Generic[Located]):
         self._numbers = itertools.count(1)
 
     def add(self, value: Located) -> int:
-        """Put a value into a cluster, and return its number."""
+        """Put a value into a cluster, and return the number of the cluster."""
         if value in self._of:
             return self._of[value]
         around = ((self.distance(value, self._clusters[one].centre), one)
@@ -61,7 +62,7 @@ class Clusters(ABC, Generic[Located]):
             self._drop(cluster)
 
     def near(self, value: Located, near: float) -> Iterator[tuple[Located, float]]:
-        """The values less than `near` away, with their distance."""
+        """The values that are less than `near` away, with their distances."""
         for number in self._around(value, self.radius + near):
             for member in self._clusters[number].members:
                 away = self.distance(value, member)
@@ -115,11 +116,12 @@ class Clusters(ABC, Generic[Located]):
 
     @abstractmethod
     def _group(self, values: list[Located]) -> list[tuple[Located, list[Located]]]:
-        """Few centres, and the values of each."""
+        """Group values into few clusters: each centre, with its values."""
 
 
 class TimeClusters(Clusters[Span]):
-    """Spans of time by their middles, in microseconds. Tidy clusters are the fewest."""
+    """Clusters of spans of time, by their middles, in microseconds. `tidy` makes as few clusters as
+    possible."""
 
     def __init__(self, radius_days: float) -> None:
         super().__init__(radius_days * DAY)
@@ -131,7 +133,7 @@ class TimeClusters(Clusters[Span]):
         return value.middle
 
     def _ranges(self, value: Span, distance: float) -> Iterable[tuple[float, float]]:
-        # artificial centres are rounded to microseconds
+        # the centres that `tidy` makes are rounded to microseconds
         return [(value.middle - distance - 1, value.middle + distance + 1)]
 
     def _group(self, values: list[Span]) -> list[tuple[Span, list[Span]]]:
@@ -148,7 +150,7 @@ class TimeClusters(Clusters[Span]):
 
 
 class PlaceClusters(Clusters[Place]):
-    """Places by great-circle distance and altitude, in kilometres."""
+    """Clusters of places, by great-circle distance and altitude, in kilometres."""
 
     def __init__(self, radius_km: float, height: float) -> None:
         super().__init__(radius_km)

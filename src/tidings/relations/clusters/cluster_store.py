@@ -1,13 +1,13 @@
-"""The clustering relation store: what was forwarded before, to which hop, for whom.
+"""The clustering relation store: what was forwarded before, to which hop, and for which ids.
 
     forwarded: terms {Chicago, Christmas 2013}, hop B, ids 7 and 9      a node
                        |              |
                     element        element       each in a cluster of its context
 
-A node is one combination of terms that was forwarded to one hop. It is found through each of its
-elements, and its merit is the sum over the terms of the query. A node leaves when its last id is
-cancelled, when it has not been used for a while, or when the store is full and no other node was
-used less. The caller gives the time, in seconds.
+A node is one combination of terms that was forwarded to one hop. The node is found through each of
+its elements, and its merit is the sum over the terms of the query. A node is dropped when its last
+id is cancelled, when it has not been used for a while, or when the store is full and no other node
+was used less. The caller passes the current time, in seconds.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class ForwardedNode(msgspec.Struct, eq=False):
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """A node that a query found. `edges` has a term of the query, the value that it found, and how
-    they are related."""
+    """A node that a query found. `edges` has, for each term of the query that found the node, the
+    term, the value that it found, and how the two are related."""
 
     node: ForwardedNode
     merit: float
@@ -76,13 +76,14 @@ class ClusterStore:
         self._nodes: dict[tuple[frozenset[Term], Hashable], ForwardedNode] = {}
         self._by_term: dict[Term, dict[int, ForwardedNode]] = {}
         self._by_id: dict[Hashable, dict[int, ForwardedNode]] = {}
-        self._least_used: list[tuple[int, float, int, ForwardedNode]] = []  # a heap, perhaps stale
+        # a heap; entries may be outdated
+        self._least_used: list[tuple[int, float, int, ForwardedNode]] = []
         self._numbers = itertools.count(1)
         self._watchers: list[Watcher] = []
 
     def watch(self, told: Watcher) -> None:
-        """Call a function after each node that comes or goes, with the terms that came or went with
-        it, because no other node has them."""
+        """Call a function after a node is added or removed, with the node, whether it was added,
+        and those of its terms that no other node has."""
         self._watchers.append(told)
 
     def __contains__(self, node: ForwardedNode) -> bool:
@@ -108,9 +109,9 @@ class ClusterStore:
         now: float,
         count: int | None = None,
     ) -> ForwardedNode | None:
-        """Store that a message with these terms was forwarded; None if too few subscriptions
-        matched it, or if it has no terms. `count` is the number of subscriptions that the ids stand
-        for, if it is not one each."""
+        """Store that a message with these terms was forwarded, and return its node; None if too few
+        subscriptions matched it, or if it has no terms. `count` is the number of subscriptions that
+        the ids stand for; by default, one for each id."""
         terms = tuple(dict.fromkeys(terms))
         ids = set(ids)
         node = self._nodes.get((frozenset(terms), hop))
@@ -148,7 +149,7 @@ class ClusterStore:
                 self.forget(node)
 
     def age(self, now: float) -> int:
-        """Forget the nodes that were not used for a while, and return how many. The other nodes
+        """Forget the nodes that were not used for a while, and return their number. The other nodes
         lose half of their uses, so that a node that is no longer popular can be replaced."""
         old = [node for node in self._nodes.values() if node.last + self.settings.keep < now]
         for node in old:
@@ -199,7 +200,7 @@ class ClusterStore:
             node = rank[-1]
             if node not in self:
                 continue
-            if rank != _rank(node):  # used since: uses and last only grow between two agings
+            if rank != _rank(node):  # outdated; uses and last only grow between two calls of `age`
                 heapq.heappush(self._least_used, _rank(node))
                 continue
             self.forget(node)
@@ -241,8 +242,7 @@ class ClusterStore:
         return self._by_term.get(term, {})
 
     def majority_hop(self, context: Context, members: Iterable[Value]) -> Hashable:
-        """The hop that most nodes of a cluster have, which is that of its centre; None if no hop
-        has more than half of them."""
+        """The hop of more than half of the nodes of a cluster; None if there is no such hop."""
         hops = Counter(
             node.hop
             for value in members

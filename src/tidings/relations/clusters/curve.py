@@ -1,7 +1,7 @@
 """A space-filling curve through all places: latitude, longitude and altitude as one number.
 
-The bits of the three coordinates take turns (Z-order, or Morton order), so a cube of an octree is
-one range of numbers, and a box around a place is a few ranges:
+The bits of the three coordinates are interleaved (Z-order, or Morton order), so a cube of an octree
+is one range of numbers, and a box around a place is a few ranges:
 
     0 1 | 4 5       a square of 2 x 2 cells is 0-3, 4-7, 8-11 or 12-15
     2 3 | 6 7       a box over the middle two columns is 1, 3, 4, 6, 9, 11, 12, 14
@@ -14,9 +14,9 @@ from __future__ import annotations
 from tidings.filters.values import circle_box
 from tidings.relations.semantic import Place
 
-BITS = 20  # of each coordinate: a cell is 19 m by 38 m by 11 cm
+BITS = 20  # bits of each coordinate: a cell is 19 m by 38 m by 11 cm
 CELLS = 1 << BITS
-MOST_RANGES = 24  # then cells on the border of a box are taken whole
+MOST_RANGES = 24  # with more ranges, cubes on the border are taken whole
 LOWEST, HIGHEST = -12_000.0, 100_000.0  # metres
 Cell = tuple[int, int, int]
 Range = tuple[int, int]
@@ -30,8 +30,8 @@ def curve_place(place: Place) -> int:
 
 
 def ranges_around(place: Place, km: float, height: float) -> list[Range]:
-    """Ranges of numbers, first and last, that have all places less than `km` kilometres away. Each
-    kilometre of altitude counts as `height` kilometres."""
+    """Ranges of numbers, as (first, last), that contain all places less than `km` kilometres away.
+    Each kilometre of altitude counts as `height` kilometres."""
     assert place.lat is not None
     assert place.lon is not None
     (south, north), wide = circle_box(place.lat, place.lon, km)
@@ -45,7 +45,8 @@ def ranges_around(place: Place, km: float, height: float) -> list[Range]:
 def _cover(low: Cell, high: Cell) -> list[Range]:
     """The ranges of a box of cells, level by level of the octree."""
     whole: list[Range] = []
-    split: list[tuple[int, Cell]] = [(0, (0, 0, 0))]  # number and first corner, in cubes
+    # (number, corner) of each cube; the corner is in units of the cube's size
+    split: list[tuple[int, Cell]] = [(0, (0, 0, 0))]
     for level in range(1, BITS + 1):
         size = CELLS >> level
         inner: list[Range] = []
@@ -105,7 +106,7 @@ def _interleave(cell: Cell) -> int:
 
 
 def _spread(number: int) -> int:
-    """The bits of a number of 20 bits, each followed by two zeros."""
+    """The bits of a 20-bit number, with two zeros between neighbouring bits."""
     number = (number | number << 32) & 0x1F00000000FFFF
     number = (number | number << 16) & 0x1F0000FF0000FF
     number = (number | number << 8) & 0x100F00F00F00F00F

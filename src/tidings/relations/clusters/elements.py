@@ -4,7 +4,7 @@
     descendant                stored values below the term: each is filed under the values above it
     near                      members of clusters around the term
 
-A value counts once for each term, by its best edge.
+A stored value counts once for each term, by its best edge.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from tidings.relations.semantic import (
 
 
 class Elements:
-    """Values of all contexts. `radius_km` and `radius_days` are the radii of clusters."""
+    """The stored values of all contexts. `radius_km` and `radius_days` are the radii of
+    clusters."""
 
     def __init__(
         self,
@@ -40,7 +41,8 @@ class Elements:
         self.weights = weights
         self.places = PlaceClusters(radius_km, weights.height)
         self.times = TimeClusters(radius_days)
-        self._above: dict[Term, tuple[Term, ...]] = {}  # held value -> what it is filed under
+        # the terms under which each stored value is filed
+        self._above: dict[Term, tuple[Term, ...]] = {}
         self._below: dict[Term, set[Term]] = {}
 
     def __contains__(self, term: Term) -> bool:
@@ -69,7 +71,7 @@ class Elements:
             self.places.remove(term.value)
 
     def refile(self, term: Term) -> None:
-        """File a value again, after its tree has grown."""
+        """File a stored value again, after its tree has grown."""
         if term in self._above:
             self._unfile(term)
             self._file(term)
@@ -84,8 +86,8 @@ class Elements:
         self.times.tidy()
 
     def clusters(self, context: Context) -> Iterator[tuple[Value, list[Value]]]:
-        """The clusters of a context: the centre, and the members. A tag is a cluster by its
-        meaning, and a person by identity."""
+        """The clusters of a context: the centre and the members of each. A value without a
+        position, such as a tag, is a cluster of its own."""
         groups: dict[str, Iterable[Cluster[Any]]] = {"place": self.places, "time": self.times}
         for cluster in groups.get(context, ()):
             yield cluster.centre, list(cluster.members)
@@ -97,8 +99,8 @@ class Elements:
                 yield term.value, [term.value]
 
     def related(self, term: Term, wanted: Mapping[Value, Edge] | None = None) -> dict[Value, Edge]:
-        """The values that are held and related to a term, each with its best edge. `wanted` are the
-        values that it looks for, if they are known already."""
+        """The stored values that are related to a term, each with its best edge. `wanted` has the
+        values that the term looks for, if the caller knows them."""
         context = term.context
         wanted = self.semantic.expand(term, self.weights) if wanted is None else wanted
         found = {value: wanted[value] for value in wanted if (context, value) in self._above}

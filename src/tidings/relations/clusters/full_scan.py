@@ -1,5 +1,5 @@
-"""The store that searches by looking at everything: the reference for tests. It shares no code with
-the clustering store, and computes each relation of two values from the pair alone."""
+"""A store that compares a query with every record: the reference for tests. This store shares no
+code with the clustering store, and computes the relation of two values from these two alone."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class FullScan:
 
 
 def relate(semantic: SemanticStore, weights: Weights, asked: Term, held: Term) -> float:
-    """How strongly a term of a message is related to a value that is held."""
+    """How strongly a term of a message is related to a stored term."""
     if asked.context != held.context:
         return 0.0
     if asked.value == held.value:
@@ -115,7 +115,7 @@ def _closeness(one: Span, other: Span, weights: Weights) -> float:
 
 
 def _climbs(semantic: SemanticStore, low: Term, high: Term, links: int) -> bool:
-    """Whether there are so few links from one term up to another."""
+    """Whether at most `links` links lead from one term up to another."""
     if links == 0:
         return False
     above: list[Any] = []
@@ -133,7 +133,7 @@ def _climbs(semantic: SemanticStore, low: Term, high: Term, links: int) -> bool:
 
 
 def _kilometres(one: Place, other: Place, height: float) -> float:
-    """By the angle between two vectors, not by haversines."""
+    """The distance, computed by the angle between two vectors instead of haversines."""
     first, second = _vector(one), _vector(other)
     cross = (
         first[1] * second[2] - first[2] * second[1],

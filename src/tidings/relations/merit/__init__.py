@@ -1,4 +1,4 @@
-"""Merit: where a message is sent at once, what is searched exactly, and who gets related messages.
+"""Merit: which hops get a message at once, the exact search, and who gets related messages.
 
     event ──event_terms──> terms ──clusters──> nodes ──scoring──> hops
       └──exact_table──> ids          terms ──related──> subscriptions with related=...

@@ -1,4 +1,4 @@
-"""Which attributes of an event have its place, time, tags and person, and the terms they give."""
+"""Reads the terms of an event from the attributes that have its place, time, tags and person."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import msgspec
 from tidings.model import ABSENT, AttributesError, Event
 from tidings.relations.semantic import Context, SemanticStore, Term
 
-MOST_REMEMBERED = 65_536  # values whose terms are remembered
-LONGEST_REMEMBERED = 200  # characters
+MOST_REMEMBERED = 65_536  # the most values whose terms are cached
+LONGEST_REMEMBERED = 200  # the most characters of such a value
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """The names of attributes. `coordinates` are latitude, longitude and perhaps altitude; they
-    count only if the event has no name of a place that is known. `tag` may have a list. Tags are
-    drawn from `text`."""
+    """The names of the attributes that terms are read from. `coordinates` are latitude, longitude
+    and perhaps altitude; they count only if the event does not name a known place. The value of
+    `tag` may be a list. The words of `text` become tags."""
 
     place: str | None = None
     coordinates: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class Reading(msgspec.Struct, frozen=True):
             raise AttributesError("found no attribute of a context, expected at least one")
 
     def named(self) -> dict[str, Context]:
-        """The attributes that have names, with their contexts."""
+        """The attributes that contain names, with their contexts."""
         given: tuple[tuple[str | None, Context], ...] = (
             (self.place, "place"), (self.time, "time"), (self.tag, "tag"), (self.person, "person")
         )  # fmt: skip
@@ -49,7 +49,7 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 class TermReader:
-    """Reads the terms of events. Terms of short texts are remembered."""
+    """Reads the terms of events. The terms of short texts are cached."""
 
     def __init__(self, semantic: SemanticStore, reading: Reading) -> None:
         self.semantic = semantic
@@ -75,7 +75,7 @@ class TermReader:
         return tuple(found)
 
     def values(self, event: Event) -> Iterator[tuple[Context, Any]]:
-        """The values of attributes that have names; those in a list one by one."""
+        """The values of attributes that contain names; a list is yielded element by element."""
         for name, context in self._named:
             value = event.get(name)
             if isinstance(value, (list, tuple)):
@@ -97,7 +97,7 @@ class TermReader:
         return term
 
     def forget(self) -> None:
-        """Read names again, after the semantic store has grown."""
+        """Empty the cache, after the semantic store has grown."""
         self._terms.clear()
 
     def _has_known_place(self, terms: dict[Term, None]) -> bool:
@@ -108,8 +108,8 @@ class TermReader:
 
 
 def values_of(reading: Reading) -> Callable[[Event], tuple[Any, ...] | None]:
-    """A function that reads from an event all that its terms depend on, so that it can be looked
-    up; None if that is too long to be remembered."""
+    """A function that returns the values of an event that determine its terms, as a key for caches;
+    it returns None if the values are too long to be cached."""
     names = sorted(reading.attributes())
 
     def read(event: Event) -> tuple[Any, ...] | None:
@@ -130,7 +130,8 @@ _TOO_LONG = object()
 
 
 def _hashable(value: Any) -> Any:
-    """Values that are equal give equal terms; 1 and true don't."""
+    """The value as part of a key: values with equal keys give equal terms. 1 and true have
+    different keys."""
     if value is None or value is ABSENT:
         return value
     if isinstance(value, (str, list, tuple)) and len(value) > LONGEST_REMEMBERED:
@@ -141,5 +142,5 @@ def _hashable(value: Any) -> Any:
         inner = tuple(map(_hashable, value))
         return _TOO_LONG if _TOO_LONG in inner else (list, inner)
     if isinstance(value, Mapping):
-        return Mapping  # it gives no term
+        return Mapping  # a mapping gives no term
     return type(value), value

@@ -1,17 +1,17 @@
-"""The exact search, which skips the filters whose answer is known from an earlier message.
+"""The exact search, which skips filters whose answers are known from an earlier message.
 
-A filter that reads only attributes of contexts gives the same answer to two messages that agree on
-these attributes. So filters are kept apart by the attributes that they read:
+A filter that reads only attributes of contexts gives the same answer for two messages that agree on
+these attributes. So filters are grouped by the attributes that they read:
 
     topic = 'T7'                        reads topic           answers by topic
     topic = 'T7' AND city = 'Chicago'   reads topic, city     answers by topic and city
     topic = 'T7' AND price > 9          reads price too       always searched
 
-For values that were forwarded before, this module holds the whole answer of such a group: all ids
-of the group that match. Answers are updated when subscriptions change. If all answers to a message
-are held, only filters of the last kind are searched, which have a matcher of their own; otherwise
-the matcher of all filters is used. So a search never takes longer than one without answers. Near or
-broader values prove no match, so for them no filter is skipped.
+For values that were forwarded before, this module stores the whole answer of such a group: all ids
+of the group that match. Answers are updated when subscriptions change. If all answers for a message
+are stored, only filters of the last kind are searched, which have a matcher of their own; otherwise
+the matcher of all filters is used. So a search never takes longer than one without stored answers.
+A near or broader value does not prove a match, so no filter is skipped because of it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from tidings.filters.values import STRING
 from tidings.matching import Matcher
 from tidings.model import ABSENT, Event, TidingsError
 
-Group = tuple[str, ...] | None  # the attributes that filters read, sorted; None if others too
+# the attributes of contexts that filters read, sorted; None if they also read other attributes
+Group = tuple[str, ...] | None
 Values = tuple[Hashable, ...]
-# Values that are equal mean the same to every filter, and have equal hashes. Numbers and booleans
-# are not among them: 1, 1.0 and true are equal in Python.
+# For these types, equal values mean the same to every filter, and have equal hashes. Numbers and
+# booleans are left out: 1, 1.0 and true are equal in Python.
 _PLAIN = frozenset((str, type(None), dt.date, dt.datetime, type(ABSENT)))
 MOST_POINTS = 64
 
@@ -41,7 +42,8 @@ class Found(dict[Group, list[Hashable]]):
 
 
 class ExactTable:
-    """Subscriptions with their filters and hops. `contexts` are the attributes of contexts."""
+    """Subscriptions with their filters and hops. `contexts` has the attributes that contain a
+    place, a time, tags or a person."""
 
     def __init__(
         self,
@@ -55,15 +57,15 @@ class ExactTable:
         self.changes = 0
         """How often subscriptions were added or cancelled."""
         self._groups: dict[Hashable, Group] = {}
-        self._hops: dict[Hashable, dict[Hashable, int]] = {}  # id -> hop -> subscriptions there
+        self._hops: dict[Hashable, dict[Hashable, int]] = {}  # id -> hop -> number of subscriptions
         self._all, self._rest = (Matcher(attributes, background=background) for _ in range(2))
         self._known: dict[Group, None] = {}  # groups that have, or had, subscriptions
         self._answers: dict[Group, dict[Values, dict[Hashable, None]]] = {}
-        self._answered: dict[Hashable, set[Values]] = {}  # id -> the values it is an answer to
+        self._answered: dict[Hashable, set[Values]] = {}  # id -> the values whose answers have it
         self._watchers: list[Callable[[Group, Values], None]] = []
 
     def watch(self, told: Callable[[Group, Values], None]) -> None:
-        """Call a function when an answer comes, goes or changes."""
+        """Call a function when an answer is stored, dropped or changed."""
         self._watchers.append(told)
 
     def _tell(self, group: Group, values: Values) -> None:
@@ -82,7 +84,7 @@ class ExactTable:
         return len(self._known)
 
     def hops(self, id_: Hashable) -> Collection[Hashable]:
-        """The hops that an id is reached by."""
+        """The hops that lead to the subscriptions of an id."""
         return self._hops[id_]
 
     def by_hop(self, ids: Iterable[Hashable]) -> dict[Hashable, list[Hashable]]:
@@ -97,13 +99,13 @@ class ExactTable:
         return found
 
     def count(self, ids: Iterable[Hashable], hop: Hashable) -> int:
-        """How many subscriptions at a hop ids stand for."""
+        """How many subscriptions at a hop these ids stand for."""
         return sum(self._hops[one].get(hop, 0) for one in ids)
 
     # -- subscriptions -------------------------------------------------------------------------
 
     def add_many(self, given: Iterable[tuple[Hashable, Filter | str, Hashable]]) -> None:
-        """Add subscriptions; none of them if one is refused."""
+        """Add subscriptions; if one is refused, none is added."""
         sorted_out: dict[Group, list[tuple[Hashable, Filter]]] = {}
         hops: dict[Hashable, dict[Hashable, int]] = {}
         for id_, filter_, hop in given:
@@ -137,8 +139,8 @@ class ExactTable:
             self._tell(group, values)
 
     def set_count(self, id_: Hashable, hop: Hashable, count: int) -> None:
-        """Say how many subscriptions at a hop an id stands for; with 0, the hop no longer needs
-        it."""
+        """Set how many subscriptions at a hop an id stands for; if 0, the hop no longer needs the
+        id."""
         hops = self._hops[id_]
         is_new = count > 0 and hop not in hops
         if count:
@@ -161,7 +163,7 @@ class ExactTable:
     # -- answers -------------------------------------------------------------------------------
 
     def answered(self, event: Event) -> Found:
-        """The groups whose answers are held, with the ids that match."""
+        """The groups whose answers for an event are stored, with the ids that match."""
         found = Found()
         for group, answers in self._answers.items():
             values = self._values(group, event)
@@ -170,18 +172,18 @@ class ExactTable:
         return found
 
     def decisive(self, event: Event) -> Iterator[tuple[Group, Values]]:
-        """The groups whose answers to the event can be held, with its values."""
+        """The groups whose answers for an event can be stored, each with the event's values."""
         for group in self._known:
             values = None if group is None else self._values(group, event)
             if values is not None:
                 yield group, values
 
     def lacks_answers(self, event: Event, answered: Found) -> bool:
-        """Whether an answer to the event could be held, and is not."""
+        """Whether some answer for the event could be stored, but is not."""
         return any(group not in answered for group, _ in self.decisive(event))
 
     def search(self, event: Event, skip: Container[Group] = ()) -> Found:
-        """The ids that match, of all groups but those to skip."""
+        """The ids that match, in all groups except those to skip."""
         found = Found((group, []) for group in self._known if group not in skip)
         if found.keys() <= {None}:
             if found:
@@ -195,8 +197,8 @@ class ExactTable:
         return found
 
     def hold(self, event: Event, found: Found) -> list[tuple[Group, Values]]:
-        """Hold the answers to a message, of all groups that can be skipped; `found` has the ids of
-        all groups. Return the held answers, to be released later."""
+        """Store the answers for a message, for all groups that can be skipped; `found` has the ids
+        of all groups. Return the stored answers, which the caller releases later."""
         held: list[tuple[Group, Values]] = []
         for group, ids in found.items():
             values = None if group is None else self._values(group, event)
@@ -212,7 +214,7 @@ class ExactTable:
         return held
 
     def release(self, group: Group, values: Values) -> None:
-        """Hold an answer no longer."""
+        """Drop a stored answer."""
         for id_ in self._answers[group].pop(values):
             self._answered[id_].discard(values)
             if not self._answered[id_]:
@@ -225,7 +227,7 @@ class ExactTable:
         return sum(map(len, self._answers.values()))
 
     def _values(self, group: Group, event: Event) -> Values | None:
-        """The values of an event that decide a group; None if they are of other types."""
+        """The values of an event that determine a group's answer; None if they have other types."""
         values = tuple(event.get(name, ABSENT) for name in group or ())
         return values if all(type(one) in _PLAIN for one in values) else None
 

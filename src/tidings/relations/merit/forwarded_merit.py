@@ -1,7 +1,9 @@
-"""The merit of a message for a queue: how much it is related to what was forwarded before.
+"""The merit of a message for a queue: how strongly it is related to earlier forwarded messages.
 
-message ──terms──> merits of all nodes that it reached before, added up
-forwarded: terms, nodes ──note──> waits ──work──> learnt, when there is time
+    message ──terms──> merits of all nodes that it reached before, added up
+    forwarded: terms, nodes ──note──> waits ──work──> learnt, when there is time
+
+`note` queues a forwarded message; `work` learns from the queued messages.
 """
 
 from __future__ import annotations
@@ -13,13 +15,13 @@ from tidings.relations.clusters import ClusterStore, StoreSettings
 from tidings.relations.merit.postings import Postings
 from tidings.relations.semantic import SemanticStore, Term, Weights
 
-MOST_PENDING = 10_000  # messages that wait to be learnt; then the oldest are left out
-MOST_HOPS = 8  # of one message that are learnt
+MOST_PENDING = 10_000  # the most messages that wait to be learnt; the oldest are dropped
+MOST_HOPS = 8  # the most nodes that are learnt from one message
 
 
 class ForwardedMerit:
-    """Merits of messages. Everything that matched something is admitted: what comes here has been
-    forwarded, and each node stands for at least one subscription."""
+    """Merits of messages. Every message is admitted, even if few subscriptions matched it: it has
+    been forwarded, and each node stands for at least one subscription."""
 
     def __init__(self, semantic: SemanticStore, weights: Weights, settings: StoreSettings) -> None:
         self.store = ClusterStore(semantic, weights, settings)
@@ -34,16 +36,16 @@ class ForwardedMerit:
         return len(self._pending)
 
     def of(self, terms: Sequence[Term]) -> float:
-        """The merit of a message with these terms; 0 if nothing like it was forwarded."""
+        """The merit of a message with these terms; 0 if no related message was forwarded."""
         return sum(self._postings.score(terms).values()) if terms else 0.0
 
     def note(self, terms: tuple[Term, ...], nodes: Sequence[Hashable], now: float) -> None:
-        """A message was forwarded to the subscribers of some nodes."""
+        """Note that a message was forwarded to the subscribers of some nodes."""
         if terms and nodes:
             self._pending.append((terms, tuple(nodes[:MOST_HOPS]), now))
 
     def work(self, most: int) -> int:
-        """Learn from so many messages, and return how many are left."""
+        """Learn from at most `most` messages, and return how many are left."""
         for _ in range(min(most, len(self._pending))):
             terms, nodes, now = self._pending.popleft()
             for node in nodes:

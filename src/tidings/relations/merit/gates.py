@@ -3,8 +3,9 @@
     city = 'Chicago' AND who = 'u7'      found by Chicago, and only if the message has who = 'u7'
     city = 'Chicago' AND late > 60       has no gate: found by Chicago
 
-A gate is a test of an attribute that allows only a few texts or whole numbers. Of several, the one
-is chosen that the fewest others use, so what a message finds has few in vain.
+A gate is a test of an attribute that allows only a few texts or whole numbers. If a filter has
+several such tests, the gate is the one whose values the fewest other gates use, so that a message
+finds few subscriptions in vain.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from tidings.filters.values import NUMBER, STRING, Key, ValueSet, key
 from tidings.model import Event
 from tidings.relations.semantic import Context, Term
 
-MOST_KEYS = 64  # values that a gate allows
+MOST_KEYS = 64  # the most values that a gate allows
 
 
 class Gate(msgspec.Struct, frozen=True):
-    """A test that one of some values passes."""
+    """A test that is passed by a few values."""
 
     attribute: Attribute
     keys: tuple[Key, ...]
@@ -42,19 +43,19 @@ class Alternative(msgspec.Struct, frozen=True, eq=False):
     gate: Gate | None = None
 
     def terms(self) -> Iterator[Term]:
-        """All terms that it names."""
+        """All terms that this alternative names."""
         for terms in self.wanted.values():
             yield from terms
 
 
 class Gates:
-    """Chooses gates, by how many use each value."""
+    """Chooses gates, by how many gates use each value."""
 
     def __init__(self) -> None:
         self._used: dict[tuple[str, Key], int] = {}
 
     def choose(self, tests: Iterable[tuple[Expression, ValueSet]]) -> Gate | None:
-        """The gate of a subscription with these tests; None if it has none."""
+        """The gate of a filter with these tests; None if no test can be a gate."""
         found = [gate for node, allowed in tests if (gate := _gate_of(node, allowed))]
         best = min(found, key=self._crowd, default=None)
         self._count(best, 1)
@@ -76,7 +77,7 @@ class Gates:
 
 
 class Gated:
-    """Alternatives by number, some of them behind gates."""
+    """Alternatives by number; those with a gate are found only through the gate."""
 
     __slots__ = ("_free", "_gates")
 
@@ -126,7 +127,8 @@ def _gate_of(node: Expression, allowed: ValueSet) -> Gate | None:
     if not isinstance(node, Attribute) or len(node.path) != 1:
         return None
     keys = allowed.points(MOST_KEYS)
-    # other values, as null and long decimals, have several forms, or need no attribute
+    # other values, such as null and long decimals, have several forms, or match without the
+    # attribute
     if not keys or any(one[0] not in (STRING, NUMBER) or type(one[1]) not in (str, int)
                        for one in keys):  # fmt: skip
         return None

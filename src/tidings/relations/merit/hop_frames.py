@@ -10,12 +10,12 @@ from tidings.relations.merit.related import RelatedMatch
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """A frame for one hop: the ids that match exactly, and those to which the message is related. A
-    hop that was served at once needs the payload only once."""
+    """A frame for one hop: the ids that match exactly, and the ids that the message is related to.
+    A second frame to a hop that was served at once has no payload."""
 
     hop: Hashable
     ids: tuple[Hashable, ...]
     payload: bool
     merit: float | None = None
-    """Of a frame that is sent before the exact search."""
+    """The hop's merit, if the frame is sent before the exact search."""
     related: tuple[RelatedMatch, ...] = ()

@@ -1,13 +1,13 @@
-"""The frames to send at once for the values of a message, remembered until they change.
+"""The frames to send at once for the values of a message, cached until they change.
 
-Popular messages have the same values again and again. The plan for such values has the frames
-that are sent at once and the answers that are held; to find it takes one look-up in a dictionary.
-The plan is dropped when a search for one of its terms would have another result, or when one of its
+Popular messages have the same values again and again. The plan for such values has the frames that
+are sent at once and the answers that are stored; a plan is found by one dictionary lookup. A plan
+is dropped when a search for one of its terms would have a different result, or when one of its
 answers changes.
 
-To make a plan takes longer than the exact search of one message, and most values occur in one
-message only. So a repository may plan only for values that were forwarded before, or that occur a
-second time; `Sightings` remembers which values have occurred once.
+Making a plan takes longer than the exact search for one message, and most values occur in only one
+message. So a repository may plan only for values that were forwarded before, or that occur a second
+time; `Sightings` remembers which values have occurred once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidings.relations.merit.exact_table import Found, Group, Values
 from tidings.relations.merit.hop_frames import Frame
 from tidings.relations.semantic import Term
 
-MOST = 65_536  # plans that are remembered
+MOST = 65_536  # the most plans that are cached
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -32,15 +32,15 @@ class Plan(msgspec.Struct, eq=False):
 
     terms: tuple[Term, ...]
     frames: tuple[Frame, ...]
-    """To be sent at once."""
+    """The frames to be sent at once."""
     later: tuple[Frame, ...]
     """Frames for ids that match by an answer, to hops that are not served at once."""
     answered: Found
     decisive: tuple[tuple[Group, Values], ...]
-    """The answers that are held, or could be."""
+    """The answers that are stored, or could be."""
     nodes: tuple[ForwardedNode, ...]
     learnt: frozenset[Hashable]
-    """Hops to which exactly these terms were forwarded before; none if an answer is not held
+    """Hops to which exactly these terms were forwarded before; none if an answer is not stored
     yet."""
     asked: int = 0
     last: float = 0.0
@@ -51,8 +51,8 @@ UNPLANNED = Plan((), (), (), Found(), (), (), frozenset())
 
 
 class Sightings:
-    """Values that have occurred once. Of two sets, the older one is forgotten when the newer one is
-    full."""
+    """Values that have occurred once, in two sets; when the newer set is full, the older one is
+    forgotten."""
 
     def __init__(self) -> None:
         self._now: set[Values] = set()
@@ -74,13 +74,13 @@ class Plans:
     def __init__(self, store: ClusterStore) -> None:
         self.by_values: dict[Values, Plan] = {}
         self.asked: list[Plan] = []
-        """Plans that were asked for since uses were counted."""
+        """Plans that were used since `count_uses` was called."""
         self._store = store
         self._of_term: dict[Term, set[Values]] = {}
         self._of_answer: dict[tuple[Group, Values], set[Values]] = {}
 
     def keep(self, values: Values, plan: Plan) -> None:
-        """Remember a plan; the oldest one is dropped if there are too many."""
+        """Cache a plan; the oldest plan is dropped if there are too many."""
         if len(self.by_values) >= MOST:
             self._drop(next(iter(self.by_values)))
         if len(self.asked) >= MOST:
@@ -92,7 +92,7 @@ class Plans:
             self._of_answer.setdefault(answer, set()).add(values)
 
     def drop_term(self, term: Term) -> None:
-        """Drop the plans for a term that finds other nodes now."""
+        """Drop the plans for a term that now finds different nodes."""
         for values in list(self._of_term.get(term, ())):
             self._drop(values)
 
@@ -106,7 +106,7 @@ class Plans:
             self._drop(values)
 
     def count_uses(self) -> None:
-        """Tell the store how often nodes were used since the last time."""
+        """Tell the store how often nodes were used since the last call."""
         for plan in self.asked:
             self._count(plan)
         self.asked.clear()

@@ -3,9 +3,9 @@
     term ──> slots of nodes, weights ─┐
     term ──> slots of nodes, weights ─┴─> merits of nodes ──> merits of hops
 
-The nodes that a term finds are remembered until a node is added or removed at an element that the
-term looks at. A new element concerns the terms that look for it, the terms above it, and all terms
-with a position, which may be near to it.
+The nodes that a term finds are cached until a node is added or removed at an element that the term
+looks at. A new element affects the terms that look for it, the terms above it, and all terms with a
+position, which may be near it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tidings.relations.merit.merit_kernels import add_up
 from tidings.relations.semantic import Place, Span, Term
 
 Array = npt.NDArray[Any]
-MOST = 65_536  # terms that are remembered
+MOST = 65_536  # the most terms that are cached
 FIRST_SLOTS, FIRST_HOPS = 1024, 8
 
 
 class Posting(msgspec.Struct, frozen=True, eq=False):
-    """The nodes that a term finds. `same` are the nodes that have the term itself."""
+    """The nodes that a term finds. `same` has the nodes that have the term itself."""
 
     slots: Array
     weights: Array
@@ -37,7 +37,7 @@ class Posting(msgspec.Struct, frozen=True, eq=False):
 
 class Postings:
     """The nodes that terms find in a store, and the merits of hops. `dropped` is called with each
-    term that now finds other nodes."""
+    term that may now find different nodes."""
 
     def __init__(self, store: ClusterStore, dropped: Callable[[Term], None]) -> None:
         self._store = store
@@ -75,7 +75,7 @@ class Postings:
         return {hop: score for hop, score in scores if score > 0}
 
     def forget(self) -> None:
-        """Look all terms up again: the semantic store has grown."""
+        """Empty the cache, because the semantic store has grown."""
         for term in list(self._postings):
             self._drop(term)
 
@@ -111,7 +111,7 @@ class Postings:
         self._dropped(term)
 
     def _changed(self, node: ForwardedNode, joined: bool, fresh: Sequence[Term]) -> None:
-        """A node has come or gone."""
+        """A node was added or removed."""
         for element in node.terms:
             for term in list(self._looking.get(element, ())):
                 self._drop(term)

@@ -5,10 +5,10 @@
     city, day   tests of contexts: the best weight of each counts, and the mean must reach 0.7
     dep_delay   any other test: it must hold exactly
 
-A test counts as one of a context if it names the values that it allows, and is the first of its
-context. If a filter is an OR, the best of its alternatives counts. A weight of 1.0 may come from a
-broader value, so a related message is marked as related even then; an exact match is never
-delivered as related.
+A test is a test of a context if it lists the values that it allows, and is the first such test of
+its context. If a filter is an OR, its best alternative counts. A message related by a broader value
+may have the weight 1.0, and is still marked as related; an exact match is never delivered as
+related.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from tidings.relations.semantic import (
     Weights,
 )
 
-MOST_POINTS = 64  # values of one test
+MOST_POINTS = 64  # the most values of one test
 ROUNDING = 1e-9
 """By how much a weight may miss a limit: the mean of 0.7, 0.7 and 0.7 is a little less than 0.7."""
-MOST_TERMS = 65_536  # terms whose related values are remembered
+MOST_TERMS = 65_536  # the most terms whose related values are cached
 
 
-Best = tuple[Edge, Value | None, Value | None]  # the value that is named, and the message's own
+Best = tuple[Edge, Value | None, Value | None]  # edge, value in the filter, value of the message
 _NONE: Best = Edge(0.0, "none"), None, None
 
 
 class RelatedMatch(msgspec.Struct, frozen=True):
-    """A subscription to which a message is related: how strongly, and, for each context, why, which
-    of the values in the filter is related, and to which value of the message; None for a context
-    without a related value."""
+    """A subscription that a message is related to, and how strongly. For each context: the reason,
+    the related value in the filter, and the value of the message; both values are None if no value
+    is related."""
 
     id: Hashable
     hop: Hashable
@@ -76,7 +76,7 @@ class RelatedInterests:
         self._interests: dict[Hashable, Interest] = {}
         self._gates = Gates()
         self._wanting: dict[Term, Gated] = {}
-        self._related: dict[Term, dict[Value, Edge]] = {}  # related values, until values change
+        self._related: dict[Term, dict[Value, Edge]] = {}  # a cache
 
     def __len__(self) -> int:
         return len(self._interests)
@@ -117,11 +117,11 @@ class RelatedInterests:
                 self._wanting.setdefault(term, Gated()).add(id(one), one)
 
     def set_least(self, id_: Hashable, least: float) -> None:
-        """From now on, a subscription gets messages that are related by at least `least`."""
+        """Change the least weight of the messages that a subscription gets."""
         self._interests[id_] = msgspec.structs.replace(self._interests[id_], least=least)
 
     def can_weigh(self, filter_: Filter) -> bool:
-        """Whether messages can be related to a filter: it names values of a context."""
+        """Whether messages can be related to a filter, because it names values of a context."""
         return any(one.wanted for one in self._split(None, filter_.form))
 
     def wants(self, id_: Hashable) -> bool:
@@ -147,7 +147,8 @@ class RelatedInterests:
 
     def find(self, event: Event, terms: Iterable[Term], exact: Iterable[Hashable] = ()
              ) -> list[RelatedMatch]:  # fmt: skip
-        """The subscriptions that an event is related to. `exact` are ids that match exactly."""
+        """The subscriptions that an event is related to. `exact` has the ids that match exactly,
+        which are left out."""
         if not self._interests:
             return []
         leave_out = set(exact)
@@ -175,7 +176,7 @@ class RelatedInterests:
         return list(found.values())
 
     def _look_up(self, term: Term) -> dict[Value, Edge]:
-        """The values that are named and related to a term."""
+        """The values that filters name and that are related to a term."""
         found = self._related.get(term)
         if found is None:
             if len(self._related) >= MOST_TERMS:
@@ -184,7 +185,8 @@ class RelatedInterests:
         return found
 
     def _passes(self, one: Alternative, event: Event, values: dict[str, Key]) -> bool:
-        """Whether all other tests hold. `values` are those of the event that were read before."""
+        """Whether an event passes all other tests of an alternative. `values` caches values of the
+        event."""
         terms = self._interests[one.id].form.terms
         for text, allowed in one.others.items():
             value = values.get(text)
@@ -220,7 +222,8 @@ class RelatedInterests:
     def _values_of(
         self, form: Form, term: str, allowed: ValueSet
     ) -> tuple[Context, frozenset[Term]] | None:
-        """The context of a test, and the terms that it names; None if it is another test."""
+        """The context of a test, and the terms that the test names; None if it is not a test of a
+        context."""
         node = form.terms[term]
         names: list[object] = []
         if isinstance(node, Call) and node.name == "array_contains":

@@ -1,4 +1,4 @@
-"""The relation repository: send at once where merit says so, then search exactly.
+"""The relation repository: send a message at once to hops with enough merit, then search exactly.
 
     event ─propose─> hops at or above the limit: sent at once, with what is decided already
              │
@@ -6,10 +6,10 @@
                   │       a hop that was not served gets the message, one that was gets only ids
                   └─work─> learns from what was forwarded, later, when there is time
 
-No subscriber can tell whether there is a repository, except that frames may come earlier: the
-frames of a message name each id that matches exactly once. If subscriptions change between the two
-steps, the second step goes by the later state. Those who asked for related messages get them too,
-marked with their weight.
+The repository does not change which messages subscribers get, but frames may come earlier. Each id
+that matches is named in exactly one frame of the message. If subscriptions change between the two
+steps, the second step uses the later state. Subscribers who asked for related messages get them
+too, marked with their weight.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from tidings.relations.merit.related import RelatedInterests, RelatedMatch
 from tidings.relations.merit.scoring import Limit, best_nodes, choose_hops
 from tidings.relations.semantic import Dictionary, SemanticStore, Term, Weights, name_key
 
-MOST_PENDING = 10_000  # messages that wait to be learnt; then the oldest are left out
-MOST_ANSWERS = 16  # that are held for one node: values that are spelt differently
-MOST_UNKNOWN = 10_000  # names that the dictionary does not know, which are not asked again
+MOST_PENDING = 10_000  # the most messages that wait to be learnt; the oldest are dropped
+MOST_ANSWERS = 16  # the most answers for one node, whose values may be spelt differently
+MOST_UNKNOWN = 10_000  # the most names that are remembered as unknown to the dictionary
 
 
 class Proposal(msgspec.Struct, frozen=True, eq=False):
@@ -46,7 +46,7 @@ class Proposal(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def frames(self) -> tuple[Frame, ...]:
-        """To be sent at once."""
+        """The frames to be sent at once."""
         return self.plan.frames
 
     @property
@@ -66,7 +66,7 @@ class Forwarded(msgspec.Struct, frozen=True, eq=False):
 
 
 class Repository:
-    """Subscriptions with filters and hops, and what was forwarded to them."""
+    """Subscriptions with filters and hops, and what was forwarded to the hops."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Repository:
         self.exact.watch(self.plans.drop_answer)
         self.plan_all = plan_all
         self._sightings = Sightings()
-        self._forwarded: dict[Values, int] = {}  # forwarded values -> number of nodes
+        self._forwarded: dict[Values, int] = {}  # forwarded values -> number of their nodes
         self._values_of_node: dict[int, set[Values]] = {}
         self._values = values_of(reading)
         self._attributes = attributes
@@ -112,7 +112,8 @@ class Repository:
     def subscribe(
         self, id_: Hashable, filter_: Filter | str, hop: Hashable, related: float | None = None
     ) -> None:
-        """Add a subscription. With `related`, it also gets messages that are related so much."""
+        """Add a subscription. With `related`, it also gets messages that are related with at least
+        this weight."""
         if isinstance(filter_, str):
             filter_ = parse(filter_, attributes=self._attributes)
         if id_ in self.exact:
@@ -129,8 +130,9 @@ class Repository:
             self.plans.drop_all()
 
     def set_count(self, id_: Hashable, hop: Hashable, count: int) -> None:
-        """Say that an id stands for so many subscriptions at a hop, as a node of a rendezvous point
-        does. With 0, the hop no longer needs it; the id itself stays until it is cancelled."""
+        """Set how many subscriptions at a hop an id stands for; a node of a rendezvous point stands
+        for several. If 0, the hop no longer needs the id; the id itself stays until it is
+        cancelled."""
         if id_ not in self.exact:
             raise TidingsError(f"found the id {id_!r}, expected one that is subscribed")
         if count < 0:
@@ -151,7 +153,7 @@ class Repository:
         self.store.cancel(id_)
 
     def set_limit(self, limit: Limit) -> None:
-        """Serve hops at once from another merit on."""
+        """Change the limit for serving hops at once."""
         self.limit = limit
         self.plans.drop_all()
 
@@ -174,7 +176,7 @@ class Repository:
         return Proposal(event, plan, self.exact.changes)
 
     def _is_new(self, values: Values) -> bool:
-        """Whether values were never forwarded, and occur for the first time."""
+        """Whether these values were never forwarded, and occur for the first time."""
         return values not in self._forwarded and self._sightings.is_first(values)
 
     def _plan(self, event: Event) -> Plan:
@@ -234,7 +236,7 @@ class Repository:
         return proposal.frames + self.complete(proposal, now)
 
     def best(self, event: Event, count: int) -> list[Hit]:
-        """The nodes in the store that are related most to an event."""
+        """The nodes in the store that are most strongly related to an event."""
         return best_nodes(self.store.find(self.reader.terms(event)), count)
 
     # -- index work ----------------------------------------------------------------------------
@@ -245,21 +247,21 @@ class Repository:
         return len(self._pending)
 
     def work(self, most: int = MOST_PENDING) -> int:
-        """Learn from so many messages that were forwarded, and return how many are left. It can be
-        called when there is nothing else to do."""
+        """Learn from at most `most` forwarded messages, and return how many are left. Call this
+        when there is nothing else to do."""
         self.plans.count_uses()
         for _ in range(min(most, len(self._pending))):
             self._learn(self._pending.popleft())
         return len(self._pending)
 
     def age(self, now: float) -> int:
-        """Forget the nodes that were not used for a while, and return how many they were."""
+        """Forget the nodes that were not used for a while, and return their number."""
         self.plans.count_uses()
         return self.store.age(now)
 
     def _learn(self, sent: Forwarded) -> None:
         event, terms, found = sent.event, sent.terms, sent.found
-        if sent.changes != self.exact.changes:  # an answer that is held must be complete
+        if sent.changes != self.exact.changes:  # a stored answer must be complete
             found = self.exact.search(event)
         if self._dictionary is not None and self._ask_about(event):
             terms = self.reader.terms(event)
@@ -292,7 +294,7 @@ class Repository:
                 self._forwarded[values] = self._forwarded.get(values, 0) + 1
 
     def _hold(self, node: ForwardedNode, held: list[tuple[Group, Values]]) -> None:
-        if node not in self.store:  # the bound has thrown it out again
+        if node not in self.store:  # the node was dropped because the store is full
             return
         mine = self._held.setdefault(node.number, [])
         for answer in held:
@@ -315,8 +317,8 @@ class Repository:
                 self.exact.release(*answer)
 
     def _ask_about(self, event: Event) -> bool:
-        """Ask the dictionary about names that are in no tree and near nothing; return whether the
-        semantic store has grown."""
+        """Ask the dictionary about names that are not in the semantic store and have no related
+        values among the stored ones; return whether the semantic store has grown."""
         grown = False
         for context, name in self.reader.values(event):
             term = self.reader.term(context, name)

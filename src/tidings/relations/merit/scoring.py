@@ -1,9 +1,11 @@
-"""From merits of nodes to merits of hops, and which hops are served.
+"""Compute the merits of hops from the merits of nodes, and choose the hops that are served at once.
 
-node   hop  merit          SCORE of a hop: the sum of its 10 best nodes
-n1     B    1.66           B  1.66 + 0.7 = 2.36    served at once if the limit is 2,
-n2     B    0.70           C  1.00                 or if the best hop is to be served
-n3     C    1.00
+The merit of a hop is the sum of the merits of its best nodes:
+
+    node   hop  merit          SCORE of a hop: the sum of its 10 best nodes
+    n1     B    1.66           B  1.66 + 0.7 = 2.36    served at once if the limit is 2,
+    n2     B    0.70           C  1.00                 or if the best hop is to be served
+    n3     C    1.00
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ from tidings.relations.clusters import Hit
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """When a hop is served at once: at a merit of at least `merit`, or, if `hops` is given, the
-    best so many hops, with those that are as good as the last of them."""
+    """Which hops are served at once: those with a merit of at least `merit` or, if `hops` is given,
+    this many hops with the highest merits, and further hops with the same merit as the last of
+    these."""
 
     merit: float = 1.0
     hops: int | None = None

@@ -11,8 +11,8 @@
     term_bytes.py      the terms of a message as bytes, for frames
     semantic_store.py  all of them together: terms, and what a term looks for
 
-Nothing here knows what was forwarded. Users get these names from `tidings.relations`, which also
-loads the store from files. Start at semantic_store.py.
+This folder does not deal with messages that were forwarded. Users get these names from
+`tidings.relations`, which also loads the store from files. Start at semantic_store.py.
 """
 
 from tidings.relations.semantic.acquaintances import People

@@ -9,8 +9,8 @@ from tidings.relations.semantic.term_values import name_key
 
 
 class People:
-    """A graph of people. Nicknames lead to the person; only direct links count, so a classmate's
-    friend is a stranger."""
+    """A graph of people. A person is also found by nicknames. Only direct links count: a
+    classmate's friend is not related."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -44,7 +44,7 @@ class People:
         return self._names.get(name_key(name))
 
     def linked(self, person: str) -> Mapping[str, str]:
-        """The people one link away, with the kind of the link."""
+        """The people one link away, each with the kind of the link."""
         return self._links.get(person, {})
 
     def __len__(self) -> int:

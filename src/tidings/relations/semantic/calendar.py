@@ -4,9 +4,9 @@
           ├─ Winter 2013 ────────┤
           └─ Christmas 2013 ─────┘         Christmas 2013 is also below Christmas, of all years
 
-A day is below its month, and below the holidays and seasons that contain it. What is shorter than
-a day is below its day, and other spans are below the shortest of day, month and year that contains
-them. A holiday of one day is that day. All times are in UTC.
+A day is below its month, and below the holidays and seasons that contain it. A time within one day
+is below that day; any other span is below its month or, if no month contains it, below its year. A
+holiday of one day is the same as that day. All times are in UTC.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidings.relations.semantic.term_values import Recurring, Span, name_key
 
 DAY = 86_400_000_000  # microseconds
 FIRST_YEAR, LAST_YEAR = 2, 9997
-MOST_YEARS = 1000  # whose holidays are remembered
+MOST_YEARS = 1000  # the most years whose holidays are cached
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
@@ -44,7 +44,7 @@ class YearlyRule(msgspec.Struct, frozen=True):
     until: tuple[int, int] | None = None
 
     def span(self, year: int) -> Span:
-        """The span that begins in a year."""
+        """The span of the holiday or season that begins in a year."""
         if self.date is not None:
             first = _ordinal(year, *self.date)
         elif self.easter is not None:
@@ -96,7 +96,8 @@ class Calendar:
         return _read_iso(name.strip())
 
     def spans(self, name: Recurring, year: int) -> Iterator[Span]:
-        """The spans of a holiday or a season that begin in the year, or in those beside it."""
+        """The spans of a holiday or a season that begin in a year, the year before or the year
+        after."""
         rule = self._rules.get(name.name)
         if rule is not None:
             for one in range(max(year - 1, FIRST_YEAR), min(year + 1, LAST_YEAR) + 1):
@@ -115,7 +116,7 @@ class Calendar:
         return self._by_year[year]
 
     def title(self, value: Span | Recurring) -> str:
-        """A time in words."""
+        """A time as text."""
         if isinstance(value, Recurring):
             return value.name
         first = day_of(value.start)
@@ -132,7 +133,7 @@ class Calendar:
         return moment.replace(microsecond=0, tzinfo=None).isoformat(" ")
 
     def parents(self, value: Span | Recurring) -> list[Span | Recurring]:
-        """The times right above a time."""
+        """The times directly above a time."""
         if isinstance(value, Recurring):
             return []
         first, last = day_of(value.start), day_of(max(value.start, value.stop - 1))
@@ -156,7 +157,7 @@ class Calendar:
         return [*recurring, *found, *([] if shortest is None else [shortest])]
 
     def ancestors(self, value: Span | Recurring, links: int) -> dict[Span | Recurring, int]:
-        """The times above a time, up to so many links away, with the number of links."""
+        """The times above a time, up to `links` links away, with the number of links."""
         found: dict[Span | Recurring, int] = {}
         level = [value]
         for distance in range(1, links + 1):
@@ -226,7 +227,7 @@ def _read_iso(text: str) -> Span | None:
 
 
 def moment_span(moment: dt.datetime) -> Span:
-    """A moment; without a time zone it is in UTC."""
+    """The span of a moment; a moment without a time zone is in UTC."""
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=dt.UTC)
     past = moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

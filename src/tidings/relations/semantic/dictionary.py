@@ -1,8 +1,8 @@
-"""External dictionaries: where to put a name that the store does not know.
+"""External dictionaries, which describe names that the store does not know.
 
 A dictionary is any callable that takes a context and a name, and returns an entry, or None if it
-does not know the name either. It may ask a service, which is why the store asks it only when it is
-told to, never while it looks for matches.
+does not know the name either. A dictionary may call a service, so the store asks it only on
+request, never during a search.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from tidings.relations.semantic.term_values import Context, name_key
 
 class Entry(msgspec.Struct, frozen=True):
     """The entry of a dictionary for a name. The names in `inside` are broader: the country of a
-    city, the broader words of a tag. People have `links`: the other person, and the kind."""
+    city, the broader words of a tag. The entry of a person may have `links`: the other person, and
+    the kind of the link."""
 
     name: str
     inside: tuple[str, ...] = ()

@@ -40,7 +40,7 @@ class Gazetteer:
 
 
 def check_coordinates(place: Place) -> None:
-    """Refuse coordinates that are not on the globe, or of which one is missing."""
+    """Raise AttributesError if coordinates are out of range, or if only one of the two is given."""
     if (place.lat is None) != (place.lon is None):
         raise AttributesError(
             f"{place.name}: found one coordinate, expected a latitude and a longitude, or neither"

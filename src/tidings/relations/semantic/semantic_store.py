@@ -1,10 +1,10 @@
-"""The semantic relation store: names to values, and what a value is related to.
+"""The semantic relation store: turns names into values, and finds the values related to a value.
 
     "Chicago"  ──term──> Place("Chicago", 41.878, -87.63, 181)  ──expand──> Illinois, United States
     "Dave"     ──term──> "David"                                ──expand──> Anna (classmate), Elif
 
-The store holds the knowledge from before the first message: trees of places, times and tags, and a
-graph of people. It grows when it asks a dictionary about a name that is not in the store.
+The store has what is known before the first message: trees of places, times and tags, and a graph
+of people. The store grows when it asks a dictionary about a name that it does not have.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Edge(NamedTuple):
     reason: str
 
     def beats(self, other: Edge) -> bool:
-        """Whether this edge says more. What is the same beats an ancestor that counts as much."""
+        """Whether this edge is stronger. If the weights are equal, an exact edge is stronger than
+        any other."""
         if self.weight == other.weight:
             return self.reason == "exact" != other.reason
         return self.weight > other.weight
@@ -60,7 +61,8 @@ class SemanticStore:
     # -- names to values -----------------------------------------------------------------------
 
     def term(self, context: Context, given: Any) -> Term | None:
-        """The term for a name, or for coordinates, a date or a time; None if it says nothing."""
+        """The term for a name, or for coordinates, a date or a time; None if the given value does
+        not fit the context."""
         if context == "place":
             return _wrap(context, self._place(given))
         if context == "time":
@@ -72,8 +74,8 @@ class SemanticStore:
         return Term(context, self.people.find(given) or name_key(given))
 
     def knows(self, term: Term) -> bool:
-        """Whether a term is in a tree or in the graph of people. Times and coordinates always
-        are."""
+        """Whether the store knows a term, from a tree or from the graph of people. Times and
+        coordinates are always known."""
         context, value = term
         if context == "place":
             return isinstance(value, Place) and (value.located or value.name in self.places.tree)
@@ -118,8 +120,8 @@ class SemanticStore:
         return self.tags.tree.ancestors(value, links) if term.context == "tag" else {}
 
     def expand(self, term: Term, weights: Weights) -> dict[Value, Edge]:
-        """The values that a term of a message looks for: itself, what is above it, people one link
-        away, and holidays of all years that are near."""
+        """The values that a term of a message looks for: itself, the values above it, people one
+        link away, and recurring holidays that are near."""
         found: dict[Value, Edge] = {}
         value = term.value
         if isinstance(value, Span):
@@ -148,9 +150,9 @@ class SemanticStore:
     # -- growth --------------------------------------------------------------------------------
 
     def grow(self, context: Context, name: str, dictionary: Dictionary) -> Term | None:
-        """Ask a dictionary about a name, and add its entry, with broader names that are missing.
-        Return the term; None if the dictionary does not know the name, or if its entry does not
-        fit.
+        """Ask a dictionary about a name, and add the entry, with the broader names that the store
+        lacks. Return the term; None if the dictionary does not know the name, or if its entry does
+        not fit.
         """
         if context == "time":
             return self.term(context, name)

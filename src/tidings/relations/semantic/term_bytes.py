@@ -6,7 +6,7 @@
                      holiday, tag, person    name
     name             u8 size, UTF-8
 
-Equal sets of terms have equal bytes, so that bytes can be looked up: the terms are in the order of
+Equal sets of terms have equal bytes, so the bytes can be used as a key: the terms are sorted by
 their bytes, each once. Terms beyond the limits are left out, not shortened.
 """
 
@@ -31,7 +31,7 @@ _ENDS = struct.Struct("<qq")
 
 
 def encode_terms(terms: Iterable[Term]) -> bytes:
-    """The context with as many of these terms, from the first one on, as fit."""
+    """The context of these terms; terms beyond the limits are left out."""
     found: set[bytes] = set()
     size = 0
     for term in terms:
@@ -68,7 +68,8 @@ def decode_terms(data: bytes | memoryview) -> tuple[Term, ...]:
 
 
 def _encode(term: Term) -> bytes | None:
-    """The bytes of a term; None if its name is too long."""
+    """The bytes of a term; None if it can't be encoded, for example because its name is too
+    long."""
     value = term.value
     try:
         if isinstance(value, Span):

@@ -1,4 +1,4 @@
-"""The values that terms of a message have: places, times, tags and people.
+"""The values of the terms of a message: places, times, tags and people.
 
     context    value
     place      Place("Chicago", 41.878, -87.630, 181.0)
@@ -24,8 +24,8 @@ CONTEXTS: tuple[Context, ...] = ("place", "time", "tag", "person")
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A place. Countries and other areas have no coordinates; a place that has no name is known by
-    its coordinates alone."""
+    """A place. Countries and other areas have no coordinates; a place without a name is identified
+    by its coordinates."""
 
     name: str
     lat: float | None = None
@@ -39,8 +39,8 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Span(msgspec.Struct, frozen=True):
-    """A stretch of time: microseconds since 1970 in UTC, from `start` up to `stop`. A moment has
-    equal ends."""
+    """A stretch of time: microseconds since 1970 in UTC, from `start` up to `stop`. For a moment,
+    `start` equals `stop`."""
 
     start: int
     stop: int
@@ -54,7 +54,7 @@ class Span(msgspec.Struct, frozen=True):
 
 
 class Recurring(msgspec.Struct, frozen=True):
-    """A holiday or a season, of no particular year."""
+    """A holiday or a season, in every year."""
 
     name: str
 
@@ -70,13 +70,14 @@ class Term(NamedTuple):
 
 
 def name_key(name: str) -> str:
-    """A name as it is looked up: case, spacing and the way its accents are encoded don't matter."""
+    """The key by which a name is looked up: case, spacing and the encoding of accents don't
+    matter."""
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
 def place_distance(one: Place, other: Place, height: float) -> float:
-    """Kilometres between two places with coordinates: the great circle, and the difference of
-    altitudes, of which each kilometre counts as `height` kilometres."""
+    """Kilometres between two places with coordinates: the great-circle distance, combined with the
+    difference in altitude. Each kilometre of altitude counts as `height` kilometres."""
     flat = distance_km(*_coordinates(one), *_coordinates(other))
     return math.hypot(flat, (one.altitude - other.altitude) / 1000 * height)
 

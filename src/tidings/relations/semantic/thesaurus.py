@@ -1,7 +1,7 @@
 """Tags by meaning: a tree of words with synonyms.
 
 A tag is looked up as it is written, then by its stem, so that `roses` finds rose and `delayed`
-finds delay. A word that the thesaurus does not have is its own tag, by its stem.
+finds delay. If the thesaurus does not have a word, the tag is the stem of the word.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Thesaurus:
         self._stems: dict[str, str] = {}
 
     def add(self, name: str, under: Iterable[str] = (), also: Iterable[str] = ()) -> str:
-        """Add a word under words that are known."""
+        """Add a word under words that the thesaurus already has."""
         also = list(also)
         added = self.tree.add(name_key(name), under, also)
         if self.words is not None:
@@ -46,7 +46,8 @@ class Thesaurus:
         return name_key(word) if self.words is None else self.words.stem(word)
 
     def tags_of_text(self, text: str) -> list[str]:
-        """The tags of a text: of each word that is no stop word, and of names of several words."""
+        """The tags of a text: those of all words except stop words, and those of known names of two
+        words."""
         words = (self.words or Words()).of_text(text)
         pairs = (f"{one} {two}" for one, two in pairwise(words))
         several = [found for pair in pairs if (found := self.tree.find(pair)) is not None]

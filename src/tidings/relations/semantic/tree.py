@@ -3,8 +3,8 @@
     Illinois        ancestors of Chicago within 2 links: Illinois (1), United States (2)
     `-- Chicago     path from Chicago to Evanston: none, because neither is above the other
 
-A name may have several parents, as words of a thesaurus have; there are no cycles. Names are looked
-up by `name_key`, and other names for the same thing lead to it.
+A name may have several parents, as in a thesaurus; there are no cycles. Names are looked up by
+`name_key`; a name is also found by its other names.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ class Tree:
     """Names, their parents and their other names."""
 
     def __init__(self) -> None:
-        self._names: dict[str, str] = {}  # key of a name, or of another name -> name
+        self._names: dict[str, str] = {}  # the key of each name and other name -> name
         self._parents: dict[str, tuple[str, ...]] = {}
         self._children: dict[str, list[str]] = {}
 
     def add(self, name: str, parents: Iterable[str] = (), also: Iterable[str] = ()) -> str:
-        """Add a name under parents that are known, and return it."""
+        """Add a name under parents that the tree already has, and return the name."""
         if not name_key(name):
             raise AttributesError("found a name without letters, expected a name")
         above = []
@@ -47,7 +47,7 @@ class Tree:
         return name
 
     def find(self, name: str) -> str | None:
-        """The name that a name, or another name for it, stands for."""
+        """The name in the tree for a name or one of its other names; None if there is none."""
         return self._names.get(name_key(name))
 
     def __contains__(self, name: str) -> bool:
@@ -63,15 +63,15 @@ class Tree:
         return self._parents.get(name, ())
 
     def ancestors(self, name: str, links: int) -> dict[str, int]:
-        """The names above a name, up to so many links away, with the number of links."""
+        """The names above a name, up to `links` links away, with the number of links."""
         return _walk(self._parents, name, links)
 
     def descendants(self, name: str, links: int) -> dict[str, int]:
-        """The names below a name, up to so many links away, with the number of links."""
+        """The names below a name, up to `links` links away, with the number of links."""
         return _walk(self._children, name, links)
 
     def path_length(self, below: str, above: str) -> int | None:
-        """The number of links from a name up to another; None if it is not above."""
+        """The number of links from a name up to another; None if the other is not above it."""
         if below == above:
             return 0
         return self.ancestors(below, len(self)).get(above)

@@ -1,4 +1,4 @@
-"""How much each kind of hit counts, and what is near."""
+"""How much each kind of relation counts, and which distances count as near."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PEOPLE = {"family": 0.8, "friend": 0.6, "classmate": 0.5, "colleague": 0.4}
 
 
 class Weights(msgspec.Struct, frozen=True):
-    """All settings of merit. What is exactly the same counts 1."""
+    """All settings of merit. A value that is exactly the same counts 1."""
 
     ancestor: float = 1.0
     descendant: float = 0.7

@@ -1,4 +1,4 @@
-"""Words from text: split, without stop words, each reduced to its stem.
+"""Splits a text into words without stop words, and finds the stems of words.
 
 The stems and the stop words come from the packages snowballstemmer and stop-words (`pip install
 "tidings[relations]"`), which are imported on first use.
@@ -14,11 +14,11 @@ from tidings.model import EnvironmentProblem
 from tidings.relations.semantic.term_values import name_key
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
-SHORTEST = 2  # letters of a word
+SHORTEST = 2  # the fewest letters of a word
 
 
 class Words:
-    """Reads words of one language, by its English name."""
+    """Reads words of one language, which is given by its English name."""
 
     def __init__(self, language: str = "english") -> None:
         self.language = language

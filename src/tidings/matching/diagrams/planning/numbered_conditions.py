@@ -1,4 +1,4 @@
-"""Conditions over numbered tests: how they are simplified, and the nodes that they would have."""
+"""Conditions over numbered tests: simplify them, and find the nodes of their diagrams."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def all_tests(condition: Condition) -> list[int]:
 
 
 def count_ways(condition: Condition) -> int:
-    """The ways to satisfy a condition whose tests are on different terms: a tree has at least as
-    many leaves."""
+    """The number of ways to satisfy a condition whose tests are on different terms; its tree has at
+    least as many leaves."""
     if type(condition) is int:
         return 1
     ways = [count_ways(item) for item in condition[1:]]
@@ -55,7 +55,7 @@ def count_ways(condition: Condition) -> int:
 
 class Reducer:
     """Simplifies conditions by what is known about one term. Each visit of a test or of a part is a
-    step; `steps` are left."""
+    step; `steps` is the number of steps left."""
 
     def __init__(self, tests: OrderedTests, steps: int = 1 << 60) -> None:
         self.tests = tests
@@ -63,7 +63,7 @@ class Reducer:
         self.steps = steps
 
     def after(self, known: int, test: int, outcome: bool) -> int:
-        """What is known about the term of a test after its outcome."""
+        """What is known about the term of a test once the test has this outcome."""
         mask = self._masks[test]
         return known & mask if outcome else known & ~mask
 
@@ -94,8 +94,8 @@ class Reducer:
 
 
 def count_nodes(condition: Condition, reducer: Reducer, budget: int) -> int | None:
-    """The nodes of the tree of a condition; None if there are more than the budget, or if the steps
-    of the reducer are used up."""
+    """The number of nodes in the tree of a condition; None if it exceeds the budget, or if the
+    reducer has no steps left."""
     tests = reducer.tests
     count = 0
     stack: list[tuple[Condition, dict[int, int]]] = [(condition, {})]
@@ -119,22 +119,22 @@ class SharedNode(msgspec.Struct):
     """A node of a diagram with shared nodes: a branch is the number of a node, or a Boolean."""
 
     test: int
-    known: dict[int, int]  # the hull of what the paths to it know
+    known: dict[int, int]  # the hull of what is known on the paths to the node
     high: Any = None
     low: Any = None
 
 
 def share_nodes(condition: Condition, reducer: Reducer, budget: int) -> list[SharedNode] | None:
-    """The diagram of a condition with shared nodes, of which the first is the root; None if it has
-    more than the budget, or if the steps of the reducer are used up. Parts in which the same
-    remains to be decided are one node."""
+    """The nodes of a diagram with shared nodes, the root first; None if their number exceeds the
+    budget, or if the reducer has no steps left. Parts with the same remaining condition share a
+    node."""
     tests = reducer.tests
     numbers = {condition: 0}
     conditions = [condition]
     nodes = [SharedNode(first_test(condition), {})]
     queue = [(nodes[0].test, 0)]
     while queue:
-        # in the order of tests, so that the hull of a node is complete when it is looked at
+        # in the order of tests, so that the hull of a node is complete when the node is processed
         test, at = heappop(queue)
         node, term = nodes[at], tests.term_of[test]
         before = node.known.get(term, tests.full[term])

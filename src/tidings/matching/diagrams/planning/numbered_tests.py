@@ -1,6 +1,7 @@
 """The distinct tests of many filters, numbered in their global order, with a rank space per term.
 
-Sets of values are bit masks over the codes of rank space here: one cut per end point of a set.
+Here, a set of values is a bit mask over the codes of a rank space, which has one cut for each end
+point of a set.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from tidings.matching.segments.segment import TermColumn
 
 
 class OrderedTests(msgspec.Struct, frozen=True):
-    """All distinct tests in their global order; a test is known by its place in it."""
+    """All distinct tests in their global order; a test is identified by its position in that
+    order."""
 
     terms: list[TermColumn]
     tests: list[Test]
@@ -47,7 +49,7 @@ def collect_tests(
     pairs = zip(term_of, order, strict=True)
     intervals = [found[at].ranks.intervals(test.values) for at, test in pairs]
     masks = [sum((2 << high) - (1 << low) for low, high in one) for one in intervals]
-    # nothing lies before the start of the line, if some set has a cut there
+    # if some set has a cut at the start of the line of values, no value has code 0
     full = [
         (1 << len(term.ranks)) - (2 if term.ranks.cuts[:1] == [(sets.NO_VALUE,)] else 1)
         for term in found

@@ -2,10 +2,11 @@
 
 A *unit* is a condition that gets one diagram: a tree, or shared nodes if the tree is too large. A
 filter is one unit, or it is split at its top AND or OR into parts; a *gate* counts the parts that
-are still open. Equal units are one unit, whatever filters they come from. So a filter is also split
-if its parts occur in other filters, because such parts are then decided once for all of them.
+are still open. Equal units are merged, even if they come from different filters. So a filter is
+also split if its parts occur in other filters, because such parts are then decided once for all of
+them.
 
-Anyone may subscribe, so a filter must not take much to plan. Nodes and steps are counted, never
+Anyone may subscribe, so planning a filter must be cheap. Budgets limit nodes and steps, not
 seconds, so the same filters always get the same plan. A filter that exceeds a budget is left out:
 it stays a tree of sets, which is evaluated by itself.
 """
@@ -34,11 +35,11 @@ from tidings.matching.diagrams.planning.numbered_tests import OrderedTests, coll
 from tidings.matching.diagrams.planning.ranking import Rates, tests_of
 
 Found = TypeVar("Found")
-SHARED_BY = 2  # parts that occur in this many filters on average are worth being units
-TRY_STEPS = 8_192  # to build one diagram
-FILTER_STEPS, FILTER_NODES = 32_768, 1_024  # to plan a filter, and the new nodes of its units
-ALL_STEPS, ALL_NODES = 1 << 25, 1 << 19  # of all filters
-MOST_CUTS = 4_096  # of a term: each test has a mask of as many bits
+SHARED_BY = 2  # if parts occur in this many filters on average, they become units
+TRY_STEPS = 8_192  # the most steps to build one diagram
+FILTER_STEPS, FILTER_NODES = 32_768, 1_024  # the most steps and nodes for one filter
+ALL_STEPS, ALL_NODES = 1 << 25, 1 << 19  # the same for all filters
+MOST_CUTS = 4_096  # the most cuts of a term: the masks of its tests have as many bits
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -50,9 +51,9 @@ class Plan(msgspec.Struct, frozen=True):
     are_shared: list[bool]  # whether a unit has shared nodes
     gates: list[tuple[bool, tuple[int, ...]]]  # the absorbing outcome, and the parts
     outputs: list[tuple[int, int]]  # slot, thing
-    decided: list[tuple[int, bool]]  # slots whose filters need no test
+    decided: list[tuple[int, bool]]  # (slot, result) of filters that need no test
     left_out: list[int]  # slots whose filters exceed a budget
-    nodes: int  # the nodes of the largest diagram
+    nodes: int  # the number of nodes in the largest diagram
 
 
 def plan_filters(
@@ -63,7 +64,8 @@ def plan_filters(
     merge: bool = True,
     budget: int = BUDGET,
 ) -> Plan:
-    """Plan the diagrams of (slot, tree of tests). Without `merge`, equal units stay apart."""
+    """Plan the diagrams of filters, given as (slot, tree of tests). Without `merge`, equal units
+    are not merged."""
     given, left_out = _admit(filters)
     tests = collect_tests((tree for _, tree in given), terms, rates)
     place = {test: at for at, test in enumerate(tests.tests)}
@@ -85,7 +87,8 @@ def plan_filters(
 
 
 def _admit(filters: Iterable[tuple[int, Node]]) -> tuple[list[tuple[int, Node]], list[int]]:
-    """The filters without those that would give a term too many cuts, and the slots of those."""
+    """The filters that are admitted, and the slots of the others, which would give a term too many
+    cuts."""
     taken: list[tuple[int, Node]] = []
     left_out: list[int] = []
     cuts: dict[str, set[object]] = {}
@@ -119,7 +122,7 @@ class _TooMuchError(Exception):
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """How a condition is evaluated: as parts, or as a unit with so many nodes."""
+    """How a condition is evaluated: as several parts, or as one unit with `nodes` nodes."""
 
     is_gate: bool
     is_shared: bool = False
@@ -137,8 +140,8 @@ class _Planner:
         self._units: list[Condition] = []
         self._unit_kinds: list[_Kind] = []
         self._gates: list[tuple[bool, tuple[int, ...]]] = []
-        self._steps, self._nodes = ALL_STEPS, ALL_NODES  # left for all filters,
-        self._own_steps = self._own_nodes = 0  # and for the current one
+        self._steps, self._nodes = ALL_STEPS, ALL_NODES  # left for all filters
+        self._own_steps = self._own_nodes = 0  # left for the current filter
 
     def count_parts(self, conditions: Iterable[Condition]) -> None:
         for condition in conditions:
@@ -146,7 +149,7 @@ class _Planner:
                 self._uses.update(item for item in condition[1:] if isinstance(item, tuple))
 
     def place_filter(self, condition: Condition) -> int | None:
-        """Like `_place`, within the budgets of a filter; None if it exceeds one."""
+        """Like `_place`, within the budgets of one filter; None if the filter exceeds a budget."""
         self._own_steps = steps = min(FILTER_STEPS, self._steps)
         self._own_nodes = nodes = min(FILTER_NODES, self._nodes)
         units, gates, known = len(self._units), len(self._gates), len(self._known)
@@ -201,7 +204,7 @@ class _Planner:
     def _try(
         self, build: Callable[[Condition, Reducer, int], Found | None], condition: Condition
     ) -> Found | None:
-        """Build a diagram within the steps of one attempt, and of the filter."""
+        """Build a diagram within the steps that are left for one attempt, and for the filter."""
         steps = min(TRY_STEPS, self._own_steps)
         reducer = Reducer(self._tests, steps)
         found = build(condition, reducer, self._budget)

@@ -1,10 +1,10 @@
 """The global order of tests. Ranks are labels with gaps, so a new test fits between two old ones.
 
 Tests of one term stay together, because an outcome only decides other tests of its term. The terms
-that most filters use come first; of terms that are used equally often, the one whose tests let the
-fewest events through. Among the tests of a term, those that fewer events pass come
-first: a stronger test, if it passes, decides the weaker ones. Where no pass rate was measured, a
-set that covers fewer of the pieces of its line counts as stronger; a subset always does.
+that most filters use come first; terms that are used equally often are sorted by how few events
+pass their tests. Among the tests of a term, those that fewer events pass come first: a stronger
+test, if it passes, decides the weaker ones. If no pass rate was measured, a test whose set contains
+fewer pieces of the line of values counts as stronger; a subset always contains fewer.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from collections.abc import Iterable, Mapping
 from tidings.filters.canonical import Node, Test
 from tidings.filters.values import ValueSet
 
-GAP = 1 << 16  # labels of neighbours differ by this much at first
+GAP = 1 << 16  # the initial difference between the labels of neighbours
 Rates = Mapping[Test, float]  # measured: the share of events that pass a test
 
 
 class Ranking:
-    """Labels of tests. A lower label is tested earlier."""
+    """Labels of tests. Tests with lower labels are evaluated earlier."""
 
     def __init__(self, order: Iterable[Test] = ()) -> None:
         self._order = list(order)
@@ -99,7 +99,7 @@ def order_tests(filters: Iterable[Iterable[Test]], rates: Rates) -> list[Test]:
 
 
 def count_pieces(values: ValueSet, line: list[tuple[object, ...]]) -> int:
-    """How many of the pieces between these cuts a set has."""
+    """How many of the pieces between these cuts a set contains."""
     top = len(line) + 1
     return sum(
         (top if high is None else bisect_left(line, high) + 1) - bisect_left(line, low) - 1

@@ -1,9 +1,9 @@
-"""The diagram of one filter as objects: the reference for the arrays, and what pictures show.
+"""The diagram of one filter as Python objects: the reference for the arrays; pictures show it too.
 
 A tree is ordered (tests come in the order of their ranks on every path) and not reduced, so that
 each node has one path to it, and `known` says exactly when it is reached. A tree leaves out tests
-that the path above decides. A filter whose tree would be too large gets shared nodes: parts that
-are equal are one node, with several paths to it; `known` is then the hull of what the paths know.
+that the path above decides. A filter whose tree would be too large gets shared nodes: equal parts
+are one node, to which several paths lead; its `known` is the hull of what is known on these paths.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Decision:
         self.value: bool | None = None
         self.high: Decision | None = None
         self.low: Decision | None = None
-        self.shared = False  # whether several paths lead to it, or to a node above it
+        self.shared = False  # whether several paths lead to this node, or to a node above it
 
     def branch(self, outcome: bool) -> Decision:
         found = self.high if outcome else self.low
@@ -48,7 +48,7 @@ class Decision:
         return found
 
     def walk(self) -> Iterator[Decision]:
-        """This node and all below it, each once, in preorder."""
+        """This node and all nodes below it, each once, in preorder."""
         seen: set[int] = set()
         stack = [self]
         while stack:
@@ -69,7 +69,7 @@ class _TooLargeError(Exception):
 
 
 def outcomes_of(left: Node, known: Known, test: Test) -> Iterator[tuple[Node | bool, Known]]:
-    """What remains to be decided, and what is known, if a test is true, and if it is false."""
+    """The remaining condition and what is known: if a test is true, then if it is false."""
     for outcome in (True, False):
         after = assume(known, test, outcome)
         yield simplify(left, after), after
@@ -106,8 +106,8 @@ def build_shared(
 ) -> Decision | None:
     """The diagram of a filter with shared nodes; None if it has more nodes than the budget.
 
-    Two parts are one node if the same remains to be decided and the same is known about the terms
-    that it tests.
+    Two parts share a node if they have the same remaining condition, and the same is known about
+    the terms that it tests.
     """
     made: dict[tuple[object, ...], Decision] = {}
     count = 0
@@ -142,7 +142,8 @@ def build_shared(
 
 
 def _find_hulls(root: Decision) -> None:
-    """Set `known` of every node to the hull over all paths; parents come first by rank."""
+    """Set `known` of every node to the hull over all paths to it. Parents have lower ranks, so they
+    are done first."""
     nodes = sorted(root.walk(), key=lambda node: node.rank)
     hulls: dict[int, Known] = {id(root): NOTHING_KNOWN}
     for node in nodes:

@@ -1,9 +1,10 @@
-"""Evaluate the diagrams of several filters on one event, on objects: the reference for the kernel.
+"""Evaluate the diagrams of several filters on one event, as Python objects: the reference for the
+kernel.
 
-Each filter has a current node. The nodes wait by rank; the lowest rank is taken, its test is
-evaluated once, and all that wait there step to a branch. From the branch, implication edges move
-other filters down, and from there on further. A filter is decided when it reaches a leaf, and its
-result is handed out at once.
+Each filter has a current node. The nodes wait in the order of their ranks. The test with the lowest
+rank is evaluated once, and all filters that wait for it step to a branch. From the branch,
+implication edges move other filters down, and edges from their new nodes move further filters. A
+filter is decided when it reaches a leaf, and its result is yielded at once.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from tidings.model import TidingsError
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One move of a filter: by its own test, or (`by` another filter) by an implication, which may
-    pass several tests. For a test of which only some outcomes lead on, `outcome` is None."""
+    """One test that a filter gets past: by evaluating the test, or by an implication from another
+    filter, `by`. `outcome` is None if the path that the filter skips is not recorded."""
 
     owner: Hashable
     test: Test
@@ -37,8 +38,8 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Frontier:
-    """The filters of a graph while one event is evaluated. `values` has the place of each term's
-    value in the order of values."""
+    """The filters of a graph while one event is evaluated. `values` has, for each term, the key of
+    its value in the order of values."""
 
     def __init__(self, graph: ImplicationGraph, values: dict[str, Key], edges: bool = True) -> None:
         self._graph = graph
@@ -50,12 +51,12 @@ class Frontier:
 
     @property
     def inferred(self) -> list[Step]:
-        """The tests that filters were spared by implications."""
+        """The tests that filters skipped by implications."""
         return [step for step in self.steps if step.by is not None]
 
     @property
     def node_steps(self) -> int:
-        """The moves that filters made by their own tests."""
+        """The number of moves that filters made by their own tests."""
         return sum(step.by is None for step in self.steps)
 
     def run(self) -> Iterator[tuple[Hashable, bool]]:
@@ -82,7 +83,8 @@ class Frontier:
                         heapq.heappush(ranks, one.rank)
 
     def _step(self, node: Decision) -> list[Decision]:
-        """Evaluate the test of a node, and move its filter and those that the branch implies."""
+        """Evaluate the test of a node; move its filter to a branch, and other filters along the
+        edges from that branch."""
         test = node.test
         assert test is not None
         outcome = self.outcomes.get(test)
@@ -109,7 +111,7 @@ class Frontier:
 
 
 def _list_passed(now: Decision, target: Decision, by: Hashable) -> list[Step]:
-    """The tests that a filter passes when it is moved from one node to another below it."""
+    """The tests that a filter skips when it is moved from one node to another below it."""
     found: list[Step] = []
     node = target
     while node is not now and node.parent is not None:
@@ -117,7 +119,7 @@ def _list_passed(now: Decision, target: Decision, by: Hashable) -> list[Step]:
         assert above.test is not None
         found.append(Step(target.owner, above.test, above.high is node, by))
         node = above
-    if node is not now and now.test is not None:  # of several paths, another one was noted
+    if node is not now and now.test is not None:  # a shared node records only one path
         return [Step(target.owner, now.test, None, by)]
     return found[::-1]
 

@@ -1,10 +1,11 @@
-"""Implication edges between the diagrams of several filters, on objects: the reference.
+"""Implication edges between the diagrams of several filters, as Python objects: the reference.
 
-An edge from node X of one filter to node Y of another says: whoever has reached X knows enough to
-have reached Y. Y is the lowest such node, the *target* of X. An edge is kept only if it can save a
-step: Y comes after the test that led to X, Y is not a root, and the parent of X has another target.
+An edge from node X of one filter to node Y of another means: if X is reached, enough is known to
+reach Y too. Y is the lowest such node, the *target* of X. An edge is kept only if it can save a
+step: Y comes after the test that led to X, Y is not a root, and the parent of X has a different
+target.
 
-Nodes that know the same imply each other. They are a *class*, which has its edges in common. An
+Nodes with equal knowledge imply each other. They form a *class*, whose nodes share their edges. An
 edge A -> C is left out if A -> B and B -> C exist.
 """
 
@@ -21,7 +22,7 @@ Rule = Callable[[Decision, Decision], bool]
 
 
 def find_target(known: Known, root: Decision) -> Decision:
-    """The lowest node of a diagram that is reached for certain when this is known."""
+    """The lowest node of a diagram that is certainly reached, given what is known."""
     node = root
     while node.test is not None:
         outcome = decide(known, node.test)
@@ -32,7 +33,8 @@ def find_target(known: Known, root: Decision) -> Decision:
 
 
 def is_after_test(node: Decision, target: Decision) -> bool:
-    """Our rule: the target comes after the test that led to the node, so leaves have edges too."""
+    """The default rule: the target comes after the test that led to the node, so leaves have edges
+    too."""
     return node.parent is not None and target.rank > node.parent.rank
 
 
@@ -49,14 +51,14 @@ def edges_between(one: Decision, other: Decision, rule: Rule = is_after_test) ->
 
 
 def class_key(node: Decision) -> ClassKey:
-    """What a node knows, as a key: nodes with the same key are a class."""
+    """The knowledge of a node, as a key: nodes with the same key form a class."""
     return tuple(sorted((term, values.cuts) for term, values in node.known.items()))
 
 
 class ImplicationGraph:
     """The diagrams of filters by name, their classes, and the edges between classes and nodes.
 
-    New filters take part without edges; `link` finds the edges of all filters that have none yet.
+    New filters are evaluated without edges until `link` finds their edges.
     """
 
     def __init__(self) -> None:
@@ -71,7 +73,7 @@ class ImplicationGraph:
         self._unlinked.add(root.owner)
 
     def link(self) -> None:
-        """Find the edges from and to the filters that were added since."""
+        """Find the edges from and to the filters that were added since the last call."""
         fresh = self._unlinked
         self._unlinked = set()
         for owner in fresh:
@@ -127,7 +129,8 @@ class ImplicationGraph:
         return {member.owner for member in self.classes.get(key, ())}
 
     def targets_of(self, node: Decision) -> Iterator[Decision]:
-        """The nodes that a node implies directly: the members of its class, and their edges."""
+        """The nodes that a node implies directly: the members of its class, and the targets of its
+        edges."""
         key = class_key(node)
         yield from (member for member in self.classes.get(key, ()) if member is not node)
         yield from self.edges.get(key, ())

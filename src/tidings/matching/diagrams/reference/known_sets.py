@@ -1,4 +1,5 @@
-"""What is known about terms on the way down a diagram: for each term, the set of its values.
+"""What is known about terms on the way down a diagram: for each term, the set of values that it may
+have.
 
 A test "term in set" is decided if the known set lies inside the set (high) or outside it (low).
 Sets of values are exact, and absent and null are values too, so two outcomes suffice.
@@ -26,7 +27,7 @@ def decide(known: Known, test: Test) -> bool | None:
 
 
 def assume(known: Known, test: Test, outcome: bool) -> Known:
-    """What is known after a test had this outcome."""
+    """What is known once a test has this outcome."""
     before = known.get(test.term, sets.EVERYTHING)
     return {**known, test.term: before & test.values if outcome else before - test.values}
 
@@ -37,13 +38,14 @@ def implies(known: Known, other: Known) -> bool:
 
 
 def unite(known: Known, other: Known) -> Known:
-    """What is known if one of two ways was taken: the hull of both."""
+    """What is known if one of two paths was taken: the hull of both."""
     both = {term: values | other[term] for term, values in known.items() if term in other}
     return {term: values for term, values in both.items() if not values.is_everything}
 
 
 def simplify(node: Node, known: Known) -> Node | bool:
-    """What is left of a tree of tests when something is known; True or False if it is decided."""
+    """What is left of a tree of tests, given what is known; True or False if the tree is
+    decided."""
     if isinstance(node, Test):
         outcome = decide(known, node)
         return node if outcome is None else outcome

@@ -53,8 +53,8 @@ class LimitError(FilterError):
 
 
 class Undecided(TidingsError):
-    """A notification can't be matched yet: its filters call predicates, which must be asked first.
-    `calls` are these calls."""
+    """A notification can't be matched yet, because filters call predicates whose results are not
+    known yet. `calls` lists these calls."""
 
     def __init__(self, calls: Iterable[Any]) -> None:
         self.calls = tuple(calls)

@@ -107,8 +107,8 @@ def bench_match(
     follow, as dicts and as JSON text. With several --filters, a table shows how the time grows;
     with several --threads, a column shows the speed-up over the first.
 
-    With --tests, the tests that are evaluated for some events are counted, both if every filter is
-    matched by itself and with the index. Columns named "different" count equal tests once.
+    With --tests, the command counts the tests that are evaluated for some events, both with every
+    filter matched on its own and with the index. Columns named "different" count equal tests once.
 
     With --json, one object: machine, runs, growth. Times are in microseconds per event.
     """

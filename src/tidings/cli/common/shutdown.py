@@ -125,8 +125,7 @@ _ended_by = [int(signal.SIGINT)]  # the last signal that asked a command to end
 
 
 def leave_unfinished() -> NoReturn:
-    """End a command that was asked to end before its work was done, with the exit code of the
-    signal."""
+    """Exit with the code of the signal that ended the command before its work was done."""
     if _ended_by[0] == signal.SIGTERM:
         raise SystemExit(128 + signal.SIGTERM)
     raise KeyboardInterrupt

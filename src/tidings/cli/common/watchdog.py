@@ -26,7 +26,7 @@ AT_ONCE = 0.3  # seconds after a second Ctrl-C, which the command itself obeys i
 LOOK = 0.25  # seconds between checks of the children, once the command must end
 IDLE = 10.0  # seconds between checks that the command runs: a child may keep the pipes open
 FRAMES = 3  # stack frames that are reported
-BEGINNING = b"(most recent call first)"  # in the first line of each stack trace
+BEGINNING = b"(most recent call first)"  # part of the first line of each stack trace
 KEPT = 64 << 10  # bytes of stack traces that are kept
 NEVER = float("inf")
 
@@ -79,7 +79,7 @@ class WatchState:
         """End the command, if it still runs, and its descendants."""
         if os.getppid() == self.pid:
             self.family = descendants_of(self.pid)
-        # some processes would leave files behind if they were killed
+        # SIGTERM comes first, because a process that is killed may leave files behind
         send(list_alive(self.family), signal.SIGTERM)
         latest = time.monotonic() + (LAST if self.pressed < 2 else AT_ONCE)
         while list_alive(self.family) and time.monotonic() < latest:

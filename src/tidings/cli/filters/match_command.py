@@ -66,7 +66,7 @@ def match_events(
     the columns id, filter and optionally subscriber.
 
     Events: JSON (lines or an array), CSV (types are inferred, empty fields are null) or Parquet, as
-    a file (.gz too), a folder, or a pattern in quotes. They are read as a stream.
+    a file (.gz too), a folder, or a pattern in quotes. Events are read as a stream.
 
     A part of a filter can have a name: named('late', delay > 60) OR dest = 'BOS'. With --parts, the
     command also shows in how many of the matching events each part was true.

@@ -48,7 +48,7 @@ NOBODY = "all"  # the hop of filters without a subscriber
 
 
 class EventTally(msgspec.Struct):
-    """What happened to all events."""
+    """Totals over all events."""
 
     events: int = 0
     exact: int = 0
@@ -130,8 +130,9 @@ def show_relations(
 
     In both cases the values with the highest merit are listed.
 
-    Say which attributes have a place, a time, tags or a person: at least one of them. Places,
-    holidays and tags are those of the examples that come with tidings, or of files in --folder.
+    Options name the attributes that contain a place, a time, tags or a person; at least one is
+    needed. Places, holidays and tags are those of the examples that come with tidings, or of files
+    in --folder.
 
     With --json, one object: traffic, nodes, clusters, topics.
     """

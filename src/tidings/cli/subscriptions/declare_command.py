@@ -79,8 +79,8 @@ def declare_attributes(
     --types adds attributes, adds fields to a struct ("user.age=integer"), or gives attributes
     another type. Other attributes stay declared. Subscriptions and nodes stay as they are, so a
     change is refused if filters use the attribute.
-    Pipelines use the declaration from their next batch on. A rendezvous point or a pipeline may run
-    meanwhile. Its file must agree with the declaration when it is next started.
+    Pipelines use the declaration from their next batch on. A rendezvous point or a pipeline of the
+    channel may be running. When it is next started, its file must agree with the declaration.
     """
     if types is None and not drop and extra is None:
         raise BadInput("found nothing to change, expected --types, --drop or --extra")

@@ -106,7 +106,7 @@ def _encode_node(node: Node) -> bytes:
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One rule. A rule has the name of its function, whose docstring has an example."""
+    """One rule, named after its function; the docstring of the function has an example."""
 
     stage: Choice["expression", "tree", "boxes"]
     apply: Callable[..., Anything]
@@ -138,8 +138,8 @@ REPEATED = (decide_by_points, merge_boxes)
 def repeat_until_same(union: Union, builder: SetTreeBuilder) -> Union:
     """Apply rules 11 and 12 repeatedly until neither changes the union.
 
-    A merge can produce a test that the points decide, and deciding a test can allow a merge. If
-    there are no computed terms, points decide nothing, and merging once is enough.
+    A merge can produce a computed test that the points of its box decide, and removing a test can
+    allow a merge. Without computed terms, merging once is enough.
     """
     terms = builder.terms
     if all(isinstance(terms[term], Attribute) for box in union for term in box):

@@ -57,8 +57,8 @@ def _normalise_list(values: list[Any]) -> list[Any]:
 
 
 def _keys(values: list[Any]) -> set[Hashable]:
-    """The keys of all values; None stands for values that equal nothing: null, and values that are
-    nested more deeply."""
+    """The keys of all values; None is the key of values that equal nothing: null, structs, and
+    lists that contain lists or structs."""
     look()
     return {_whole_key(value) for value in values}
 

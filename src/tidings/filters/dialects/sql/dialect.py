@@ -186,7 +186,7 @@ class _Parser:
         return self.build.call(name, (left, right), (start, at), token.position)
 
     def close(self, node: Expression, mark: int) -> Expression:
-        """Turn each `any(list)` since the mark into an `exists` around its test.
+        """Turn each `any(list)` in `self.open` from `mark` on into an `exists` around its test.
 
         any(prices) > 5   ->   exists(prices, x -> x > 5)
         """

@@ -114,8 +114,9 @@ class Ontology:
         return self._numbers.get(self.topic_of(topic)) if isinstance(topic, str) else None
 
     def isa(self, topic: str, above: str) -> bool | None:
-        """Whether a topic equals `above` or lies under it; None if either is unknown. Of a retired
-        topic `above`, also whether it lies under one of the topics that stand for it."""
+        """Whether a topic equals `above` or lies under it; None if either is unknown. If `above` is
+        retired, also true if the topic equals or lies under one of the topics that stand for
+        `above`."""
         topic, above = self.topic_of(topic), self.topic_of(above)
         if topic not in self._numbers or above not in self._numbers:
             return None

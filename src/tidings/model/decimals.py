@@ -1,6 +1,6 @@
 """The order of decimals among other numbers, and the decimals that equal no integer or double.
 
-All numbers are ordered on one line. An integer and a decimal lie at their values. A double lies at
+All numbers are ordered on one line. Integers and decimals lie at their own values. A double lies at
 the shortest decimal that parses back to it, which is what programs print (0.1 lies at 0.1, not at
 0.1000000000000000055); only a double above 2**53 that is a 64-bit integer lies at that integer. The
 order of doubles among themselves and among integers is the usual one. So

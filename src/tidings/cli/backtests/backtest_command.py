@@ -212,7 +212,8 @@ def _time(on: str, given: str | None) -> str | None:
 
 
 def _need_matplotlib() -> None:
-    """Fail before the rows are counted, which may take an hour."""
+    """Fail now if Matplotlib is missing, and not after the rows are counted, which may take an
+    hour."""
     from tidings.spark.backtests import load_matplotlib
 
     load_matplotlib()

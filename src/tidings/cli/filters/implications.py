@@ -1,4 +1,4 @@
-"""Which tests were evaluated for an event, and which were inferred; and two diagrams as text."""
+"""Shows which tests were evaluated for an event and which were inferred, and prints diagrams."""
 
 from __future__ import annotations
 

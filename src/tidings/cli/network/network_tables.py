@@ -69,8 +69,8 @@ def list_preprocessors(nodes: Reported, rate_of: RateOf) -> list[PreprocessorRow
 
 
 def list_channels(nodes: Reported, rate_of: RateOf) -> list[ChannelRow]:
-    """The channels of all nodes, those with the most notifications first. Nodes come before the
-    nodes below them."""
+    """The channels of all nodes, those with the most notifications first. Each of the `nodes` comes
+    before the nodes below it."""
     found: dict[str, ChannelRow] = {}
     for path, status in nodes:
         for one in status.carried:

@@ -181,7 +181,7 @@ class NetworkView:
             box=box.SIMPLE_HEAD, header_style="bold", show_edge=False, padding=(0, 1, 0, 0),
             pad_edge=False,
         )  # fmt: skip
-        made.add_column("node")  # shrinks on a narrow terminal
+        made.add_column("node")  # this column shrinks on a narrow terminal
         made.add_column("where", no_wrap=True)
         for name in NUMBERS:
             made.add_column(name, justify="right", no_wrap=True)

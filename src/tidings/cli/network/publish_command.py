@@ -170,7 +170,7 @@ class _Sending:
     """Notifications that are not acknowledged yet."""
 
     def __init__(self, are_many: bool, limit: float | None) -> None:
-        self.waiting: dict[asyncio.Future[int], int] = {}  # the position of each, from 1
+        self.waiting: dict[asyncio.Future[int], int] = {}  # positions, counted from 1
         self._are_many, self._limit = are_many, limit
         self._count = 0
 

@@ -153,8 +153,8 @@ def show_channel(
 
 
 def _add(now: Attributes | None, more: Attributes | None) -> dict[str, str]:
-    """The declared types, with those of `more` added or in their place. A struct gets the fields of
-    both."""
+    """The declared types after a change: types of `more` are added, or replace the declared ones. A
+    struct gets the fields of both."""
     if now is None or more is None:
         known = now or more
         return {} if known is None else _types(known)

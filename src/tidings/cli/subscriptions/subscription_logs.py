@@ -36,8 +36,8 @@ class LogPlace(msgspec.Struct, frozen=True):
     """The attributes that are declared with the first change, if the channel declares none yet."""
 
     def check(self, filter_: Filter, where: str) -> None:
-        """Refuse a filter that tests a column that the source lacks, or that does not fit the type
-        of a column, because it would never match."""
+        """Refuse a filter that would never match, because it tests a column that the source lacks,
+        or does not fit the type of a column."""
         if self.columns is None:
             return
         for path in sorted(attributes_of(filter_.expression)):

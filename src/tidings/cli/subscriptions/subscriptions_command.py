@@ -317,8 +317,8 @@ def _describe_origin(dialect: str, owner: str = "") -> dict[str, str]:
 
 
 def _show_rows(columns: list[str], rows: Sequence[tuple[object, ...]]) -> None:
-    """A table; its last two columns, owner and dialect, are left out if no subscription has an
-    owner, or if all filters are in SQL."""
+    """A table; the column for owners is left out if no subscription has one, and the column for
+    dialects if all filters are in SQL."""
     last = len(columns) - 2
     kept = [at for at in range(len(columns))
             if at < last or any(row[at] not in (SQL, "") for row in rows)]  # fmt: skip

@@ -147,7 +147,7 @@ def simplify(union: Iterable[Box], narrow: Narrow = _keep_set) -> Union:
 
 
 class _BoxPool:
-    """Boxes by their numbers, and by all of their tests except one.
+    """An index of boxes: by number, and by all of their tests except one.
 
     Two boxes merge on a term if their tests on all other terms are equal. `_alike` finds such boxes
     by the sum of the hashes of their other tests. The index takes one entry per test, and a box is

@@ -43,7 +43,7 @@ class AccessIndex(Generic[Item]):
         self._computed: dict[str, None] = {}  # terms that are not attributes
         # by term, the items that may match a notification without the term's attribute
         self._absent: dict[str, dict[Item, None]] = {}
-        self._nullable: set[str] = set()  # terms of items that may match a null; only grows
+        self._nullable: set[str] = set()  # terms of items that may match a null; never shrinks
         self._free: dict[Item, None] = {}  # items with a free hull
 
     def add(self, item: Item, form: Form) -> str | None:

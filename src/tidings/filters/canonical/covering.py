@@ -6,7 +6,7 @@ within a budget; A covers B if nothing remains. If B restricts an attribute to a
 terms that A computes from this attribute are evaluated at those points: `lower(name) = 'bo'` covers
 `name = 'BO'`.
 
-A filter that stays a tree is compared by its parts and its hull. If that does not decide, both
+A filter whose form is a tree is compared by its parts and its hull. If that does not decide, both
 trees are walked down together, like decision diagrams: A covers B if no values of the terms satisfy
 B but not A.
 

@@ -170,7 +170,7 @@ def _full_form(node: Expression, builder: SetTreeBuilder) -> Form:
     single = _single_form(tree, builder)
     if single is not None:
         return single
-    if count_tests(tree) > MOST_OF_TESTS or _multiplies(tree):  # the form may become a tree
+    if count_tests(tree) > MOST_OF_TESTS or _multiplies(tree):  # the form may remain a tree
         tree = keep_tree(tree, builder)
     union = multiply_out(tree)
     if union is not None:
@@ -218,7 +218,7 @@ def _tree_weight(node: Node) -> int:
 
 def _quick_form(node: Expression, attributes: Attributes | None) -> Form | None:
     """The form of an AND of simple tests, which most filters are; None for all other expressions.
-    Takes a tenth of the time that the full set of rules takes."""
+    This takes a tenth of the time of the full set of rules."""
     tests: dict[str, ValueSet] = {}
     terms: dict[str, Attribute] = {}
     again: dict[str, list[ValueSet]] = {}  # all sets of a term that is tested more than once

@@ -284,7 +284,8 @@ def rebuild_ontology(found: Mapping[str, Any]) -> Ontology:
 
 
 def _without_ontologies(types: Any, above: Path, found: dict[Path, Ontology]) -> Any:
-    """The declaration with `string` in place of each ontology; the ontologies go into `found`."""
+    """The declaration with `string` instead of each ontology; the ontologies are added to
+    `found`."""
     if not isinstance(types, Mapping):
         return types
     out: dict[Any, Any] = {}
@@ -422,7 +423,7 @@ def _misfit(value: Any, have: str | None, expected: str, path: Place) -> Notific
 
 
 def _conform_parts(value: Any, have: str | None, kind: DataType, path: Place) -> Any:
-    """Convert the elements of a list, the fields of a struct, the values of a map."""
+    """Convert the elements of a list, the fields of a struct or the values of a map."""
     if kind.kind == "list":
         if have != "list":
             raise _misfit(value, have, "list", path)

@@ -362,7 +362,7 @@ def above(place: Key, inclusive: bool) -> ValueSet:
     """Comparable values greater than (or equal to) the one at this place."""
     family = comparable_with(place).cuts
     first = _cut(place, not inclusive)
-    if len(family) == 1:  # lists, up to the end of the line
+    if len(family) == 1:  # the family of lists, the last one, has no upper end
         return ValueSet((first,))
     return ValueSet((first, family[1])) if first < family[1] else NOTHING
 

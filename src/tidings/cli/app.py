@@ -25,8 +25,9 @@ NODES = frozenset({"router", "preprocessor"})  # only application code may need 
 
 @cache
 def load_command(name: str) -> Command | typer.Typer:
-    """Import a command or a group of commands. Each is imported separately, because importing all
-    of them and registering their options would take a third of the time of a short command."""
+    """Import a command or a group of commands. Each command is imported separately, because
+    importing all of them and registering their options would take a third of the time of a short
+    command."""
     match name:
         case "check":
             from tidings.cli.filters.check_command import check_filters

@@ -42,8 +42,8 @@ def user_temporary_folder() -> Path:
 
 
 def process_folder() -> Path:
-    """The folder of this process. It is removed when the process ends; if the process is killed,
-    another process removes it later."""
+    """The folder of this process. The folder is removed when the process ends; if the process is
+    killed, another process removes it later."""
     process = os.getpid()
     with _making:
         if process not in _mine or not _mine[process].exists():

@@ -11,8 +11,8 @@ reason why it can never match. In the first alternative, the reason is the first
 fails by itself, or else a minimal set of conditions that conflict.
 
 The cost is that of computing the forms of parts: at most MOST_LEVELS times the form of the whole
-filter, and somewhat more for short filters. So the root can afford this even for filters from
-unknown clients.
+filter, and somewhat more for short filters. So the root can afford this search even for filters
+from unknown clients.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ def block_pandas() -> None:
     process.
 
     pyarrow imports pandas, if it is installed, when it makes its first array, only to recognise
-    pandas objects. That takes a quarter of a second and 32 MB in each rendezvous point.
+    pandas objects. The import takes a quarter of a second and 32 MB in each rendezvous point.
     """
     sys.meta_path.insert(0, _absent)
 

@@ -246,8 +246,8 @@ def bench_compare(
     """Compare the speed of two revisions, and say which differences are noise.
 
     REV1 and REV2 are git revisions (a tag, a branch, HEAD~1); . is the working tree with all
-    changes. In each round, both are measured on the same filters and events, one right after the
-    other. The sources are copied to a temporary folder, which is removed at the end.
+    changes. In each round, both revisions are measured on the same filters and events, one right
+    after the other. The sources are copied to a temporary folder, which is removed at the end.
 
     Shows, for each measure, the median of the ratios REV2 / REV1 and its confidence interval. The
     verdict is improvement or regression if the whole interval is beyond --threshold, too few if

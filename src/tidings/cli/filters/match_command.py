@@ -76,8 +76,9 @@ def match_events(
     filter, one line for each filter that matches: id, events; with --parts also parts (events by
     name).
 
-    Notes on stderr name filters that can never match or always match, and at the end attributes
-    that filters test but no event has, or that events have only with values of another type.
+    Notes on stderr name filters that can never match or always match. At the end, notes name
+    attributes that filters test but no event has, or that events have only with values of another
+    type.
     """
     if filters == events == STDIN:
         raise BadInput("--filters and --events are both stdin, expected a file for one of them")

@@ -36,8 +36,8 @@ class PreprocessorRow(msgspec.Struct, frozen=True):
 
 
 class ChannelRow(msgspec.Struct):
-    """A channel. Its nodes and its rate are those that the highest node reported; its subscriptions
-    are those at all nodes."""
+    """A channel. Nodes and rate are those that the highest node reported; subscriptions are added
+    up over all nodes."""
 
     name: str
     nodes: int

@@ -267,7 +267,8 @@ def _count_seconds_left(deadline: float | None) -> float | None:
 
 def _note_interruption(one: Interrupted | Resumed, agent: Agent, silent: bool) -> bool:
     """Print a note if notifications stop although the link is up, and another when they resume.
-    Return whether they have stopped in this way. `note_link` reports on the link itself."""
+    Return whether notifications have stopped although the link is up. `note_link` reports on the
+    link itself."""
     from tidings.routing.clients import Interrupted
 
     if isinstance(one, Interrupted):

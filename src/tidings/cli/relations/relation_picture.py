@@ -46,7 +46,7 @@ class Ring(msgspec.Struct, frozen=True):
 
 
 class Bar(msgspec.Struct, frozen=True):
-    """The count of a kind on a day."""
+    """A bar of the time line: the count of one kind on one day."""
 
     day: dt.date
     kind: str

@@ -124,9 +124,9 @@ def show_relations(
     With ADDRESS, a router or rendezvous point is asked what it has learnt from notifications of a
     channel with relations.
 
-    Without ADDRESS, --filters and --events are needed. Each event is routed as a router would do
-    it: to hops of enough merit at once, then to all subscribers whose filters match; with --related
-    also to those whose filters are related. The subscriber of a filter is its hop.
+    Without ADDRESS, --filters and --events are needed. Each event is routed as by a router: to hops
+    of enough merit at once, then to all subscribers whose filters match; with --related also to
+    those whose filters are related. The subscriber of a filter is its hop.
 
     In both cases the values with the highest merit are listed.
 

@@ -240,8 +240,8 @@ class _BoxPool:
 
 
 def _hash_test(test: tuple[str, ValueSet]) -> int:
-    """A hash of a test; the hashes of several tests are added up. It is squared, because Python's
-    hash of a tuple is itself almost a sum, and sums would collide."""
+    """A hash of a test; the hashes of several tests are added up. The hash is squared, because
+    Python's hash of a tuple is itself almost a sum, and sums would collide."""
     return hash(test) ** 2
 
 

@@ -180,7 +180,7 @@ class HullIndex(Generic[Item]):
             drop(self._reading, name_text(path), item)
 
     def may_cover(self, form: Form) -> Iterator[Item]:
-        """Items whose form may cover this one."""
+        """Items whose forms may cover the given form."""
         if form.never:
             yield from self._all
             return
@@ -201,7 +201,7 @@ class HullIndex(Generic[Item]):
                 yield from places.get((term, points[0]), ())
 
     def may_be_covered(self, form: Form) -> Iterable[Item]:
-        """Items whose form may be covered by this one."""
+        """Items whose forms the given form may cover."""
         if form.never:
             return list(self._never)
         best: list[dict[Item, None]] | None = None

@@ -1,9 +1,9 @@
 """The canonical form of a filter, its bytes and its identity.
 
-A form is either *narrow* (a union of boxes) or *wide* (a tree that would expand to too many boxes):
-an AND of 30 pairs such as `(a1 OR b1)` stays 30 pairs and does not become a billion boxes. Narrow
-and wide forms both have a hull: one box around the form, a necessary condition that an index can
-use. Forms are built by rules.py.
+A form is either *narrow* (a union of boxes) or *wide* (a tree that would expand to too many boxes).
+For example, an AND of 30 pairs such as `(a1 OR b1)` stays 30 pairs and does not become a billion
+boxes. Narrow and wide forms both have a hull: one box around the form, a necessary condition that
+an index can use. Forms are built by rules.py.
 """
 
 from __future__ import annotations

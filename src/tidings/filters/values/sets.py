@@ -229,7 +229,7 @@ def _places_between(low: Cut, high: Cut | None) -> list[Key] | None:
     return places
 
 
-# The place that follows a cut that is not just before a value, if there is such a place.
+# For cuts that are not just before a value: the place that follows the cut, if there is one.
 _FIRST: dict[Cut, Key] = {
     (NO_VALUE,): ABSENT_KEY,
     _PRESENT: NULL_KEY,

@@ -78,7 +78,7 @@ class BoundPattern:
         tested = {field.path for field in self.pattern.fields}
         if self.pattern.choices or not tested >= set(nested):
             return None
-        # if not, the expression was parsed from SQL, which another version may have written
+        # another object was parsed from SQL, which an earlier version may have written
         if node.items[0] is not self.plain:
             expected = plain_condition(self.pattern, attributes)
             if text_of(node.items[0]) != text_of(expected):

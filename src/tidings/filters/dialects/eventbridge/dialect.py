@@ -8,10 +8,10 @@ condition:
     a = 'x' AND b > 5
     OR (isnested(a) OR isnested(b)) AND event_pattern('{...}')
 
-The condition before the OR is the same as in SQL and has the same boxes. The condition after it
+The condition before the OR is the same as in SQL and has the same boxes. The condition after the OR
 applies only if `a` or `b` is nested, so it is never evaluated for an event without nested values.
 An attribute that is declared as anything but a list or a struct is never nested; if all attributes
-are declared like this, the OR and the condition after it are omitted.
+are declared like this, the OR and the condition after the OR are omitted.
 """
 
 from __future__ import annotations

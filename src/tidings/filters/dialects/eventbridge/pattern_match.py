@@ -28,7 +28,7 @@ _LEAF = Attribute(("leaf",))
 
 
 class Need(msgspec.Struct, frozen=True):
-    """A requirement on the leaves at a path. If it has no condition, there must be no leaf."""
+    """A requirement on the leaves at a path; no condition means that there must be no leaf."""
 
     path: Path
     condition: Expression | None

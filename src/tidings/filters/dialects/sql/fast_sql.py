@@ -6,7 +6,7 @@ The fast parser parses a subset of the grammar of dialect.py in a fraction of th
 regular expression reads a whole test at once, not just a token. The fast parser never refuses a
 text. The fast parser returns None for anything outside the subset: an escape, a comment, OR,
 brackets, a name or type that does not fit the attributes. In that case the full parser decides,
-with its messages and positions. If both parsers return an expression, it is the same one; a test
+with its messages and positions. If both parsers return an expression, the two are equal; a test
 checks that.
 """
 

@@ -65,8 +65,8 @@ class Ontology:
         self.fingerprint = hashlib.blake2b(packed, digest_size=8).hexdigest()
 
     def declared(self) -> dict[str, list[str]]:
-        """The parents of each topic. The ontology can be rebuilt from them, its synonyms and its
-        retired topics."""
+        """The parents of each topic. The ontology can be rebuilt from the parents, the synonyms and
+        the retired topics."""
         return {child: list(parents) for child, parents in self._parents.items()}
 
     def _number(self) -> dict[str, int]:

@@ -30,7 +30,7 @@ BEGINNING = b"(most recent call first)"  # part of the first line of each stack 
 KEPT = 64 << 10  # bytes of stack traces that are kept
 NEVER = float("inf")
 
-# process id -> start time, which identifies a process because process ids are reused
+# process id -> start time; both together identify a process, because process ids are reused
 Family = dict[int, bytes]
 
 

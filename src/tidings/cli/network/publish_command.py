@@ -252,7 +252,7 @@ async def _from_thread(items: Iterator[Item]) -> AsyncIterator[Item]:
         try:
             asyncio.run_coroutine_threadsafe(put, loop).result()
         finally:
-            put.close()  # if the loop is closed, nothing else closes it
+            put.close()  # if the loop is closed, nothing else closes `put`
 
     def read() -> None:
         last: BaseException = StopAsyncIteration()

@@ -112,7 +112,7 @@ def find_log(
             )
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise BadInput(f"{path}: found other files, expected a log or an empty folder")
-    elif make:  # only then are filters parsed
+    elif make:  # without `make`, no filters are parsed
         return _declared_place(path, declared, columns)
     return LogPlace(path, declared, columns, declared)
 

@@ -44,7 +44,7 @@ class AccessIndex(Generic[Item]):
         # by term, the items that may match a notification without the term's attribute
         self._absent: dict[str, dict[Item, None]] = {}
         self._nullable: set[str] = set()  # terms of items that may match a null; never shrinks
-        self._free: dict[Item, None] = {}  # items with a free hull
+        self._free: dict[Item, None] = {}  # items whose hull tests nothing
 
     def add(self, item: Item, form: Form) -> str | None:
         """Add an item under a term; return the term if it had no other item before."""

@@ -29,9 +29,9 @@ from tidings.filters.values.sets import EVERYTHING
 
 Wanted = tuple[Node, bool]  # a tree, and the outcome that it must have
 EFFORT = 20_000  # the most box comparisons; after that the answer is no
-AMONG_OTHERS = 2_000  # the same limit for one of many filters
+AMONG_OTHERS = 2_000  # the same limit for one pair among many filters
 MOST_BOXED = 20_000  # among many filters: the most pairs of boxes to compare
-HEAVY = 512  # among many filters: of a heavier form, only hull and boxes are used
+HEAVY = 512  # among many filters: heavier forms are compared only by hull and boxes
 
 
 def covers(outer: Form, inner: Form, budget: WorkBudget | None = None) -> bool:

@@ -27,7 +27,7 @@ class Context(msgspec.Struct, frozen=True):
 
     attributes: Attributes | None = None
     functions: Mapping[str, Callable[..., Any]] = {}
-    most_parts: int = 1 << 62  # attributes, comparisons and calls; more raise LimitError
+    most_parts: int = 1 << 62  # the most attributes, comparisons and calls; more raise LimitError
 
 
 class Embedded(msgspec.Struct, frozen=True):

@@ -48,7 +48,7 @@ _OTHER_KEY: Key = (OTHER, 0, 0)
 _INF = float("inf")
 _LAST_CHARACTER = 0x10FFFF
 MOST_REMEMBERED = 65_536
-LONGEST_REMEMBERED = 200  # characters of a cached string; longer ones could fill the memory
+LONGEST_REMEMBERED = 200  # the most characters of a cached string; longer ones could fill memory
 _points: dict[Key, ValueSet] = {}
 
 

@@ -20,13 +20,14 @@ NAMES = (
     "channel", "pipeline", "outbox", "dead-letters", "subscriptions", "snapshot", "bench",
 )  # fmt: skip
 """The commands and the groups of commands. The help lists the groups last."""
-NODES = frozenset({"router", "preprocessor"})  # only code of applications needs pandas in these
+NODES = frozenset({"router", "preprocessor"})  # only application code may need pandas here
 
 
 @cache
 def load_command(name: str) -> Command | typer.Typer:
-    """Import a command or a group of commands. Each is imported separately, because importing all
-    of them and registering their options would take a third of the time of a short command."""
+    """Import a command or a group of commands. Each command is imported separately, because
+    importing all of them and registering their options would take a third of the time of a short
+    command."""
     match name:
         case "check":
             from tidings.cli.filters.check_command import check_filters
@@ -201,7 +202,7 @@ def main() -> None:
     if first in NODES:
         block_pandas()
     try:
-        # the help, and the message about a word that is no command, need all of them
+        # the help, and the message about an unknown command, need all commands
         make_app([first] if first in NAMES else NAMES)(prog_name="tidings")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

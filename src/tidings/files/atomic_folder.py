@@ -13,7 +13,8 @@ use the old folder, which is complete. Readers open the files one after another,
 
 A folder is complete once it contains its *mark*, the file that is written last.
 
-If all processes would write the same, none has to replace the folder of another: `filling_folder`.
+If all processes would write the same files, use `filling_folder`: no process then replaces the
+folder of another.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def filling_folder(path: Path) -> Iterator[Path]:
-    """A path at which the block makes a folder; at the end of the block the folder gets its place.
-    If another process was first, its folder stays, and that of the block is removed."""
+    """A temporary path at which the block makes a folder; at the end of the block the folder is
+    moved to `path`. If another process was first, its folder stays, and the folder that the block
+    made is removed."""
     make_folder(path.parent)
     scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:

@@ -6,7 +6,7 @@
         snapshots/ ...        used by all processes of the user
 
 A process that is killed leaves its folder, and the next process that makes one removes it. The lock
-tells whether a process still runs: the id of a process can be used again.
+shows whether a process still runs; the process id does not, because ids are reused.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from tidings.files.private import FOLDER
 
 LOCK = "lock"
 _making = threading.Lock()
-_mine: dict[int, Path] = {}  # the folder by process: a forked process makes its own
+_mine: dict[int, Path] = {}  # process id -> folder: a forked process makes its own
 
 
 def user_temporary_folder() -> Path:
-    """The folder of this user. If somebody else has taken its name, a new folder is made, because
-    others could change what is in that one."""
+    """The folder of this user. If another user has made a folder of that name, or others can access
+    it, a new folder is made, because others could change the contents of the existing one."""
     user = os.getuid()
     folder = Path(tempfile.gettempdir(), f"tidings-{user}")
     with suppress(FileExistsError):
@@ -42,8 +42,8 @@ def user_temporary_folder() -> Path:
 
 
 def process_folder() -> Path:
-    """The folder of this process, which is removed when the process ends, or after it was
-    killed."""
+    """The folder of this process. The folder is removed when the process ends; if the process is
+    killed, another process removes it later."""
     process = os.getpid()
     with _making:
         if process not in _mine or not _mine[process].exists():
@@ -51,7 +51,7 @@ def process_folder() -> Path:
             with hold_lock(home / LOCK):
                 _remove_left(home)
                 folder = Path(tempfile.mkdtemp(prefix=f"process-{process}-", dir=home))
-                take_lock(folder / LOCK)  # until the process ends
+                take_lock(folder / LOCK)  # held until the process ends
             atexit.register(_remove, folder, process)
             _mine[process] = folder
         return _mine[process]

@@ -180,7 +180,8 @@ def _is_struct(kind: Any) -> bool:
 
 
 def _choose(data: dict[str, Any], structs: list[Any], place: Place) -> Any:
-    """The struct that a table is for: the only one, or the one that its tag names."""
+    """The struct type of a table: the only possible one, or the one that the tag in the table
+    names."""
     name = structs[0].__struct_config__.tag_field
     if name is None:
         return structs[0]

@@ -158,7 +158,7 @@ def format_value(value: Any) -> str:
 
 
 def _write_value(value: Any) -> str:
-    """Write a value as in SQL, except that a whole double has no D, which filters need."""
+    """Write a value as in SQL, but a whole double without the suffix D: 5.0 instead of 5.0D."""
     if isinstance(value, list):
         return "array(" + ", ".join(_write_value(one) for one in value) + ")"
     if isinstance(value, float) and math.isfinite(value):

@@ -98,8 +98,8 @@ class Filter:
         self._named: Expression | None = None
 
     def _take_names(self, node: Expression) -> None:
-        """Keep an expression that may have named parts; their names do not change the meaning of
-        the filter."""
+        """Store an expression that may have named parts, both with and without the names. Names do
+        not change the meaning of a filter."""
         plain = without_names(node)
         if plain is not node:
             self._expression, self._named = plain, node
@@ -144,7 +144,8 @@ class Filter:
     @cached_property
     def parts(self) -> Mapping[str, Filter]:
         """The named parts of the filter, in the order of its text: `named('late', delay > 60)` is
-        the part `late`. Parts with the same name are one part, the OR of them."""
+        the part `late`. Several parts with the same name count as one part: the OR of their
+        conditions."""
         if self._named is None:
             return {}
         found = parts_in(self._named).items()
@@ -184,8 +185,8 @@ class Filter:
         return Explanation(matched, [BoxReport(words.explain(text, event, matched))], self.note)
 
     def _restore(self) -> tuple[OwnWords, str] | None:
-        """The words of the dialect in which the filter was written before it became SQL, and its
-        text in that dialect; None if the dialect has no words of its own."""
+        """The hooks with which the original dialect of the filter explains filters, and the
+        filter's text in that dialect; None if there is no such dialect."""
         node, declared = self._expression, self._attributes
         if node is None:
             return None
@@ -226,8 +227,8 @@ class Filter:
     @cached_property
     def note(self) -> str:
         """One sentence about a filter that was probably not meant as written: it can never match,
-        and why; or it always matches although it reads attributes. The note is empty for all other
-        filters."""
+        and why; or it always matches although it reads attributes. For all other filters, the note
+        is empty."""
         return oddities.sentence_of(self.expression, self.form, self._attributes)
 
     # -- combinations --------------------------------------------------------------------------

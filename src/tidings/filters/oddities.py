@@ -6,13 +6,13 @@
     residual-only                        no index can help with one of its alternatives
 
 All commands and rooms that report such filters take their words from this module. The form of a
-filter shows whether it is odd. The reason why it can never match is searched for in its expression,
-from the top down. In the first alternative, the reason is the first condition that fails by itself,
-or else a minimal set of conditions that conflict.
+filter shows whether it is odd. The expression of a filter is searched from the top down for the
+reason why it can never match. In the first alternative, the reason is the first condition that
+fails by itself, or else a minimal set of conditions that conflict.
 
 The cost is that of computing the forms of parts: at most MOST_LEVELS times the form of the whole
-filter, and somewhat more for short filters. So the root can afford this even for filters from
-unknown clients.
+filter, and somewhat more for short filters. So the root can afford this search even for filters
+from unknown clients.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ ODDITIES = {
 
 MOST_LEVELS = 8  # the most levels of an expression that are searched for the reason
 MOST_SEARCHED = 100  # the most conditions on one term that are searched for the smallest conflict
-MOST_TRIED, MOST_WEIGHT = 8, 64  # the same for conditions on several terms, and their weight
+MOST_TRIED, MOST_WEIGHT = 8, 64  # for several terms: the most conditions, and their weight
 MOST_NAMED = 4  # the most conditions that a reason names
 LONGEST = 60  # the most characters of a condition in a reason
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
@@ -165,8 +165,8 @@ def _have_common_value(found: Sequence[tuple[Expression, ValueSet]], kind: str |
 def _fewest(items: list[Item], conflict: Callable[[list[Item]], bool]) -> list[Item]:
     """A minimal set of items that conflict; all items if it would have more than MOST_NAMED.
 
-    In the order of the items, the item that completes the first conflict is needed. This item is
-    found by bisection; the next needed item is then searched for among the items before it.
+    The shortest conflicting prefix of the list ends with an item that is needed. Bisection finds
+    this item; the next needed item is then searched for among the items before it.
     """
     needed: list[int] = []
     last = len(items)

@@ -7,8 +7,8 @@
     map<string, double>                           any key, with values of one type
     list  struct                                  elements or fields of any type
 
-`str` writes a type in this form, and `parse_type` in type_text.py reads it. `DataType.kind` is only
-the name, for code that needs no more, such as a test for lists.
+`str` writes a type as text, and `parse_type` in type_text.py parses this text. `DataType.kind` is
+only the name of the type, for code that needs nothing else, such as a test for lists.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """The order of decimals among other numbers, and the decimals that equal no integer or double.
 
-All numbers are ordered on one line. An integer and a decimal lie at their values. A double lies at
-the shortest decimal that parses back to it, which is what programs print (0.1 lies at 0.1, not at
-0.1000000000000000055); only a double above 2**53 that is a 64-bit integer lies at that integer. The
+All numbers are ordered on one line. Integers and decimals lie at their own values. A double lies at
+the shortest decimal that parses back to it, which is what programs print: 0.1 lies at 0.1, not at
+0.1000000000000000055. Only a double above 2**53 that is a 64-bit integer lies at that integer. The
 order of doubles among themselves and among integers is the usual one. So
 
     the decimal 0.1 equals the number 0.1 of a filter, of JSON and of a column of doubles
     the decimal 0.1000000000000000001 is above all three, and below the next double
 
-*Rejected:* comparing as doubles, as Spark does. Two decimals could then equal the same double but
-not each other, and a set of numbers would no longer be a sequence of intervals. A decimal of up to
-15 digits compares with every double as it does in Spark.
+*Rejected:* comparing numbers as doubles, as Spark does. Two decimals could then equal the same
+double but not each other, and a set of numbers would no longer be a sequence of intervals. A
+decimal of up to 15 digits compares with every double as it does in Spark.
 
 `normalise_decimal` turns a decimal into the integer or double that lies at the same place. A
 `LongDecimal` is a decimal at whose place there is no integer and no double.

@@ -53,8 +53,8 @@ class LimitError(FilterError):
 
 
 class Undecided(TidingsError):
-    """A notification can't be matched yet: its filters call predicates, which must be asked first.
-    `calls` are these calls."""
+    """A notification can't be matched yet, because filters call predicates whose results are not
+    known yet. `calls` lists these calls."""
 
     def __init__(self, calls: Iterable[Any]) -> None:
         self.calls = tuple(calls)
@@ -74,7 +74,7 @@ class RefusedFilters(FilterError):
         more = f"; and {count - MOST_LISTED:,} more" if count > MOST_LISTED else ""
         many = f"{count:,} of {total:,} filters are" if total > 1 else "a filter is"
         super().__init__(f"{many} refused; {listed}{more}", first.text, first.position)
-        self.args = (self.problems, total)  # what pickle passes to a new instance
+        self.args = (self.problems, total)  # pickle passes these to a new instance
 
     def __str__(self) -> str:
         return self.reason  # each listed error has its own position

@@ -1,4 +1,4 @@
-"""Pauses the garbage collector, while a program creates many objects that stay alive."""
+"""Pauses the garbage collector while a program creates many objects that stay alive."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 
-class _Absent:  # no MetaPathFinder, because importing that takes as long as a tenth of tidings
+class _Absent:  # not a MetaPathFinder: importing that takes a tenth as long as importing tidings
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if name == "pandas":
             raise ModuleNotFoundError("pandas is not loaded in this process", name=name)
@@ -18,13 +18,13 @@ def block_pandas() -> None:
     """Let imports of pandas fail in this process from now on. Call this only at the start of a
     process.
 
-    pyarrow imports pandas, if it is installed, when it makes its first array: only to recognise
-    objects of pandas. That takes a quarter of a second and 32 MB in each rendezvous point.
+    pyarrow imports pandas, if it is installed, when it makes its first array, only to recognise
+    pandas objects. The import takes a quarter of a second and 32 MB in each rendezvous point.
     """
     sys.meta_path.insert(0, _absent)
 
 
 def allow_pandas() -> None:
-    """Let imports of pandas succeed again, because code of others may need it."""
+    """Let imports of pandas succeed again, because application code may need it."""
     if _absent in sys.meta_path:
         sys.meta_path.remove(_absent)

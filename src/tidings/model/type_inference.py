@@ -58,8 +58,8 @@ class Guess:
 
     @property
     def type(self) -> DataType | None:
-        """The type that fits all values. If there is none, the result is None, and `reason` says
-        why."""
+        """The type that fits all values. If there is no such type, the result is None, and `reason`
+        says why."""
         kinds = set(self.seen) - {"null"}
         if kinds == {"list"}:
             element = None if self._element is None else self._element.type

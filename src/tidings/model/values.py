@@ -68,7 +68,7 @@ def _normalise_other(value: Any) -> Any:
         return value if type(value) is LongDecimal else normalise_decimal(value)
     if isinstance(value, dt.datetime):
         return _normalise_datetime(value)
-    if isinstance(value, dt.time):  # no type fits it, so it becomes a string
+    if isinstance(value, dt.time):  # no type fits the value, so it becomes a string
         return value.isoformat()
     if isinstance(value, (dt.date, str, float, Mapping)):
         return value

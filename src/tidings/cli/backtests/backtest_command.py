@@ -125,7 +125,7 @@ def run_backtest(
     compiled filters. --shared names a folder that all of them see at the same path; files that are
     written there are removed at the end.
 
-    A filter on the command line that can never match is refused, unless there is --force; notes on
+    A filter on the command line that can never match is refused, unless --force is given; notes on
     stderr name such filters in a file.
 
     With --json, one line with totals (rows, untimed, time, every, stretches, filters, seconds), and
@@ -212,7 +212,8 @@ def _time(on: str, given: str | None) -> str | None:
 
 
 def _need_matplotlib() -> None:
-    """Fail before the rows are counted, which may take an hour."""
+    """Fail now if Matplotlib is missing, and not after the rows are counted, which may take an
+    hour."""
     from tidings.spark.backtests import load_matplotlib
 
     load_matplotlib()

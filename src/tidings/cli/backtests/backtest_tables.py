@@ -36,9 +36,9 @@ FLIGHTS = "flights"
 FORMATS = ("parquet", "csv", "json")
 _SETTINGS = {
     "spark.driver.maxResultSize": "0",  # no limit: the driver adds up counts as they arrive
-    "spark.sql.files.maxPartitionBytes": "32m",  # small, so that the progress bar moves
+    "spark.sql.files.maxPartitionBytes": "32m",  # small parts, so that the progress bar moves often
 }
-_MOST_TYPES = 12  # columns whose types are shown
+_MOST_TYPES = 12  # the most columns whose types are shown
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def open_session(master: str) -> Iterator[SparkSession]:
         raise
     except Exception as problem:
         raise BadInput(f"--master {master}: Spark did not start: {_first_line(problem)}") from None
-    spark.sparkContext.setLogLevel("OFF")  # errors are reported in one line
+    spark.sparkContext.setLogLevel("OFF")  # the command itself reports errors, in one line
     try:
         yield spark
     finally:

@@ -36,15 +36,16 @@ def bench_bdd(
 
     Two workloads: clauses, which are filters (a OR b) AND (c OR d) AND ... with 10 to 30 tests over
     50 shared attributes; and stock, which are filters on a symbol, a price and a day. The same
-    kernels evaluate each filter by itself, then filters with classes of nodes that know the same,
-    then with classes and implication edges. Finally, a matcher without diagrams matches batches.
+    kernels evaluate each filter by itself, then all filters with classes (nodes that know the same
+    test results are moved together), then with classes and implication edges. Finally, a matcher
+    without diagrams matches batches.
 
     The sweep mixes narrow filters with 0 to 100 % filters of 3 to 15 clauses, and compares the
     automatic choice of the engine with both engines. Results are checked before they are timed.
     Times are processor times.
 
-    Then the coverings among filters are counted, and the edges of their content graph, without and
-    with the walk down both filters. Drawn events must refute none of them.
+    Then the coverings among filters and the edges of their content graph are counted, without and
+    with the walk down both filters. No random event may refute a covering.
 
     With --json, one object: machine, seed, runs, sweep, coverings.
     """

@@ -107,8 +107,8 @@ def bench_match(
     follow, as dicts and as JSON text. With several --filters, a table shows how the time grows;
     with several --threads, a column shows the speed-up over the first.
 
-    With --tests, the tests that are evaluated for some events are counted, both if every filter is
-    matched by itself and with the index. Columns named "different" count equal tests once.
+    With --tests, the command counts the tests that are evaluated for some events, both with every
+    filter matched on its own and with the index. Columns named "different" count equal tests once.
 
     With --json, one object: machine, runs, growth. Times are in microseconds per event.
     """
@@ -246,8 +246,8 @@ def bench_compare(
     """Compare the speed of two revisions, and say which differences are noise.
 
     REV1 and REV2 are git revisions (a tag, a branch, HEAD~1); . is the working tree with all
-    changes. In each round, both are measured on the same filters and events, one right after the
-    other. The sources are copied to a temporary folder, which is removed at the end.
+    changes. In each round, both revisions are measured on the same filters and events, one right
+    after the other. The sources are copied to a temporary folder, which is removed at the end.
 
     Shows, for each measure, the median of the ratios REV2 / REV1 and its confidence interval. The
     verdict is improvement or regression if the whole interval is beyond --threshold, too few if

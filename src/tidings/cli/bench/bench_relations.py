@@ -15,7 +15,7 @@ from tidings.cli.common.screen import emit, report_steps
 
 
 class Only(StrEnum):
-    """A part that is measured alone."""
+    """A part of the benchmark that can be measured alone."""
 
     overload = "overload"
 
@@ -87,9 +87,9 @@ def bench_relations(
     times.
 
     With --only overload, a queue in the order of merit is measured instead: in simulated time,
-    publications come at twice the rate that is sustained, then at half of it, until nothing waits.
+    publications arrive at twice the sustainable rate, then at half of it, until the queue is empty.
     With --live, a rendezvous point and a router run as processes, agents publish and subscribe over
-    connections, and the rate that is sustained is measured first.
+    connections, and the sustainable rate is measured first.
 
     With --json, one object: machine, seed, sizes, shares, times, limits, related, forwarding;
     with --only overload: machine, seed, rate, counts, times, ratio.

@@ -37,7 +37,7 @@ def read_csv(path: str, as_text: Iterable[str] = (), nulls: Iterable[str] = ()) 
         batches = csv.open_csv(file, options, parse, convert)
         _check_columns(path, batches.schema)
         for field in batches.schema:
-            if pa.types.is_binary(field.type):  # pyarrow infers this for bytes that are not UTF-8
+            if pa.types.is_binary(field.type):  # the inferred type of bytes that are not UTF-8
                 raise BadInput(f"{name_of(path)}: the column '{field.name}' is not text in UTF-8")
         for batch in batches:
             yield from rows_of(batch)

@@ -27,7 +27,7 @@ def read_events(
 
 
 def are_texts(path: str, given: str | None) -> bool:
-    """Whether the events come from files of texts, whose types are declared or guessed."""
+    """Whether the events come from CSV files, whose types are declared or inferred."""
     files = list_files(path, given)
     return all(input_files.format_of(one, given, FORMATS, "--format") == "csv" for one in files)
 

@@ -101,11 +101,11 @@ def _is_packed(file: BinaryIO) -> bool:
 
 
 def open_stdin() -> BinaryIO:
-    """Stdin as a file of its own. If a thread is still reading `sys.stdin` when Python ends, Python
-    waits for its lock, and aborts."""
+    """Open stdin as a separate file object. If a thread is still reading `sys.stdin` when Python
+    exits, Python waits for the lock of `sys.stdin`, and then aborts."""
     try:
         handle = sys.stdin.fileno()
-    except (OSError, ValueError):  # not a real file
+    except (OSError, ValueError):  # stdin is not a real file
         return sys.stdin.buffer
     return open(handle, "rb", closefd=False)
 

@@ -192,7 +192,7 @@ def tasks_bar(label: str) -> Iterator[Callable[[int, int, int], None] | None]:
 
 @contextmanager
 def tasks_of_jobs(label: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar of tasks, whose number may grow; yield a function that updates it."""
+    """A progress bar of tasks; yield a function that updates it. The number of tasks may grow."""
     from rich.progress import TextColumn, TimeElapsedColumn
 
     with _bar(TextColumn("tasks"), TimeElapsedColumn()) as bar:

@@ -125,8 +125,7 @@ _ended_by = [int(signal.SIGINT)]  # the last signal that asked a command to end
 
 
 def leave_unfinished() -> NoReturn:
-    """End a command that was asked to end before its work was done, with the exit code of the
-    signal."""
+    """Exit with the code of the signal that ended the command before its work was done."""
     if _ended_by[0] == signal.SIGTERM:
         raise SystemExit(128 + signal.SIGTERM)
     raise KeyboardInterrupt
@@ -153,8 +152,8 @@ def handle_end_signals(handler: Callable[[], None]) -> None:
 
 
 async def wait_for_end(again: Callable[[], None] | None = None) -> None:
-    """Wait for Ctrl-C, SIGTERM, or the end of the terminal. If `again` is given, it is called on a
-    SIGHUP that does not come from a closing terminal."""
+    """Wait for Ctrl-C, for SIGTERM, or until the terminal is closed. If `again` is given, it is
+    called on a SIGHUP that does not come from a closing terminal."""
     event = asyncio.Event()
     loop = asyncio.get_running_loop()
     is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # under nohup

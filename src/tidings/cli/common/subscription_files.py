@@ -64,7 +64,7 @@ class FileSubscription(msgspec.Struct, frozen=True):
     def _need_json(self, dialect: str) -> None:
         """Refuse a filter that is an object, in a dialect that is not written in JSON."""
         found = DIALECTS.get(dialect)
-        if found is None or found.takes_json:  # parsing refuses unknown dialects
+        if found is None or found.takes_json:  # the parser refuses an unknown dialect
             return
         if self.shape == "bare":
             names = ", ".join(msgspec.json.decode(self.text)) or "nothing"

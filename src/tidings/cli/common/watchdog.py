@@ -24,13 +24,13 @@ GRACE = 6.0  # seconds for the command to end cleanly
 LAST = 1.0  # more seconds for the command's child processes to end
 AT_ONCE = 0.3  # seconds after a second Ctrl-C, which the command itself obeys if it can
 LOOK = 0.25  # seconds between checks of the children, once the command must end
-IDLE = 10.0  # seconds between checks that the command runs: a child may keep the pipes open
+IDLE = 10.0  # seconds between checks that the command still runs: children may keep pipes open
 FRAMES = 3  # stack frames that are reported
-BEGINNING = b"(most recent call first)"  # in the first line of each stack trace
+BEGINNING = b"(most recent call first)"  # part of the first line of each stack trace
 KEPT = 64 << 10  # bytes of stack traces that are kept
 NEVER = float("inf")
 
-# process id -> start time, which identifies a process because process ids are reused
+# process id -> start time; both together identify a process, because process ids are reused
 Family = dict[int, bytes]
 
 
@@ -43,7 +43,7 @@ class WatchState:
         self.ends = {terms, interrupts} | ({0} if follows_stdin else set())
         self.stacks = b""
         self.deadline = NEVER
-        self.pressed = 0  # how often Ctrl-C was pressed
+        self.pressed = 0  # how many times Ctrl-C was pressed
         self.family: Family = {}
 
     def keep(self) -> None:
@@ -79,7 +79,7 @@ class WatchState:
         """End the command, if it still runs, and its descendants."""
         if os.getppid() == self.pid:
             self.family = descendants_of(self.pid)
-        # some processes would leave files behind if they were killed
+        # SIGTERM comes first, because a process that is killed may leave files behind
         send(list_alive(self.family), signal.SIGTERM)
         latest = time.monotonic() + (LAST if self.pressed < 2 else AT_ONCE)
         while list_alive(self.family) and time.monotonic() < latest:

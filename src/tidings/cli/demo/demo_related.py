@@ -1,8 +1,8 @@
 """`tidings demo --related`: delays near Chicago around Christmas; matches and related flights are
 told apart.
 
-An airport belongs to a city of the examples if it is named after it and close to it, as Chicago
-Midway is; other airports are known by their coordinates.
+An airport belongs to a city of the examples if it is named after the city and close to it, as
+Chicago Midway is; other airports are known by their coordinates.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ SHOWN_KM = 1.5 * NEAR_KM  # the radius of the map around Chicago
 
 
 class FlightDelivery(msgspec.Struct, frozen=True):
-    """A flight that was delivered; a related one has its weight, and why in each context."""
+    """A flight that was delivered; a related one also has its weight, and a reason for each
+    context."""
 
     flight: str
     day: str
@@ -129,7 +130,7 @@ def draw_deliveries(
         if at is None or at[0] is None or at[1] is None:
             continue
         told = ", ".join(f"{count} {LEGEND[kind]}" for kind, count in there.items() if count)
-        for kind, count in there.items():  # a city may have both: the smaller dot is on top
+        for kind, count in there.items():  # a city may have both kinds; the smaller dot is on top
             is_last = kind == max(there, key=lambda one: there[one])
             label = f"{dest}: {told}" if is_last else ""
             if count:

@@ -93,8 +93,8 @@ RolesAndFilters = Iterator[tuple[str, str]]  # role, filter
 
 
 def _write_desks() -> RolesAndFilters:
-    """The desks of carriers. The filter of a deputy is the filter of a desk in other words, so they
-    share a node."""
+    """The filters of the carriers' desks. A deputy's filter is a desk's filter in other words, so
+    they share a node."""
     for origin, carriers in DESKS.items():
         for carrier, late in zip(carriers.split(), cycle((60, 75, 90)), strict=False):
             own = f"origin = '{origin}' AND carrier = '{carrier}'"

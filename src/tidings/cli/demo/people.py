@@ -46,8 +46,9 @@ class SeenFlight(msgspec.Struct):
 
 
 def place_people(named: Sequence[tuple[str, str]]) -> list[Person]:
-    """Place people, given as pairs of name and filter. Someone whose filter names an airport of New
-    York is at the router of that airport; all others are at the three routers in turn."""
+    """Assign people, given as pairs of name and filter, to routers. A person whose filter names an
+    airport of New York gets the router of that airport; all others are spread over the three
+    routers in turn."""
     found = []
     for at, (who, text) in enumerate(named):
         router = next((one for one in ABOVE if f"'{one}'" in text), [*ABOVE][at % len(ABOVE)])
@@ -127,7 +128,7 @@ class DemoPeople:
         async for item in told:
             if isinstance(item, Lost | Break):
                 self.problems.append(f"{one.who}: {item!r}")
-            if not isinstance(item, Delivery):  # else an interruption, or its end
+            if not isinstance(item, Delivery):  # a problem, an interruption or its end
                 continue
             self.repeated += item.serial in known
             known.add(item.serial)

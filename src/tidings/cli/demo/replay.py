@@ -73,7 +73,7 @@ class YearReplay:
         self.people = DemoPeople(addresses)
         self.days = list(_days(load_flights(), rows))
         self.flights = sum(len(lines) for _, _, lines in self.days)
-        self.joined: dict[str, str] = {}  # latecomer -> the day
+        self.joined: dict[str, str] = {}  # name of a latecomer -> first day
         self.seen = self.matched = self.batches = 0
         self.spent = 0.0
         (folder / "in").mkdir()

@@ -37,7 +37,7 @@ def convert_filters(
 
     Prints one line per filter, in the order of the file. A filter that the other language can't
     express is refused, with its line number. Event patterns also match values inside lists. SQL
-    can't express that, unless --types declares the attributes or --single rules out lists.
+    can't express such matches, unless --types declares the attributes or --single rules out lists.
 
     With --json, one line per filter: id, filter and, if there is one, subscriber. Commands can read
     the output as a file of filters. Notes on stderr name filters that never or always match.

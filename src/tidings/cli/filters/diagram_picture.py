@@ -7,7 +7,7 @@ from html import escape
 from tidings.cli.filters.implications import FilterDiagrams, list_edges
 from tidings.matching.diagrams import Decision
 
-WIDTH, HEIGHT = 132, 84  # of the place of a node
+WIDTH, HEIGHT = 132, 84  # the space for a node
 BOX, LINE = 112, 30
 CUT = 17  # characters of a test that fit into its box
 STYLE = (

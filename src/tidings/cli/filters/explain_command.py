@@ -72,8 +72,8 @@ def explain_event(
     actual, passed), and parts if there are any; with --implications: results, evaluated, inferred,
     node_steps.
 
-    Exit code: 0 when the event matches, 1 when it does not, 2 on bad input. With --implications: 0,
-    or 2 on bad input.
+    Exit code: 0 when the event matches, 1 when it does not, 2 on bad input. Exit code with
+    --implications: 0, or 2 on bad input.
     """
     declared = read_types(types, others)
     if implications:

@@ -11,7 +11,7 @@ from tidings.cli.common.screen import track
 from tidings.cli.common.subscription_files import FileSubscription
 from tidings.filters import ALWAYS_TRUE, NEVER_TRUE, ODDITIES, oddities_of
 
-MANY = 1_000  # the number of filters of one subscriber from which building in bulk is worthwhile
+MANY = 1_000  # with this many filters of one subscriber, the graph is built in bulk
 DUPLICATE, COVERED = "duplicate", "covered"
 
 KINDS = {

@@ -45,7 +45,7 @@ class AttributeWatch:
         paths = set().union(*(reads(one.form) for _, one in self._filters))
         self._seen: dict[tuple[str, ...], set[int]] = {path: set() for path in paths}
         self._texts = texts
-        self._null: set[tuple[str, ...]] = set()  # attributes that an event has, and that are null
+        self._null: set[tuple[str, ...]] = set()  # attributes that are null in some event
         # the types that every value so far can be converted to
         self._possible = {path: {"string", *_DECLARED.values()} for path in paths}
         self._left = LOOKED_AT

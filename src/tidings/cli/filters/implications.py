@@ -1,4 +1,4 @@
-"""Which tests were evaluated for an event, and which were inferred; and two diagrams as text."""
+"""Shows which tests were evaluated for an event and which were inferred, and prints diagrams."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ class FilterDiagrams:
 
 
 def name_of(owner: Hashable) -> Hashable:
-    """The id of the filter that a diagram belongs to; a part of a filter is (id, number)."""
+    """The id of the filter that owns a diagram; the owner (id, number) is a part of a split
+    filter."""
     return owner[0] if isinstance(owner, tuple) else owner
 
 
@@ -140,7 +141,8 @@ def number_nodes(graph: ImplicationGraph) -> dict[int, int]:
 
 
 def list_edges(graph: ImplicationGraph) -> Iterator[tuple[Decision, Decision]]:
-    """The edges out of every node: to the other members of its class, and those of the class."""
+    """The edges from every node: to the other members of its class, and the edges of the class
+    itself."""
     for root in graph.roots.values():
         for node in root.walk():
             if node.parent is not None:

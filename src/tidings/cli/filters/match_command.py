@@ -66,7 +66,7 @@ def match_events(
     the columns id, filter and optionally subscriber.
 
     Events: JSON (lines or an array), CSV (types are inferred, empty fields are null) or Parquet, as
-    a file (.gz too), a folder, or a pattern in quotes. They are read as a stream.
+    a file (.gz too), a folder, or a pattern in quotes. Events are read as a stream.
 
     A part of a filter can have a name: named('late', delay > 60) OR dest = 'BOS'. With --parts, the
     command also shows in how many of the matching events each part was true.
@@ -76,8 +76,9 @@ def match_events(
     filter, one line for each filter that matches: id, events; with --parts also parts (events by
     name).
 
-    Notes on stderr name filters that can never match or always match, and at the end attributes
-    that filters test but no event has, or that events have only with values of another type.
+    Notes on stderr name filters that can never match or always match. At the end, notes name
+    attributes that filters test but no event has, or that events have only with values of another
+    type.
     """
     if filters == events == STDIN:
         raise BadInput("--filters and --events are both stdin, expected a file for one of them")

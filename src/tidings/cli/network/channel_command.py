@@ -53,10 +53,11 @@ def revise_channel(
     """Make the running rendezvous point of FILE use the [preprocessor] that FILE has now, such as a
     revised ontology, and wait until every process that tags has acknowledged it.
 
-    Run it on the machine of the rendezvous point, as the same user. A bad file changes nothing.
+    Run this command on the machine of the rendezvous point, as the same user. A bad file changes
+    nothing.
 
-    Exit code: 0; 1 when some have not acknowledged it in time; 2 when FILE is refused, or is not
-    accepted in time.
+    Exit code: 0; 1 when some processes have not acknowledged it in time; 2 when FILE is refused, or
+    is not accepted in time.
     """
     from tidings.broker import load_config
     from tidings.store import owner_of

@@ -51,7 +51,7 @@ async def find_grant(file: str, agent: Agent, interest: str, dialect: str) -> Si
 
 
 def _read(path: Path) -> _File | None:
-    """What a file has; None if it does not exist."""
+    """The content of a file; None if the file does not exist."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=_File)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The preprocessors and the channels in the report of a network, as rows, and numbers in few
+"""Rows for the preprocessors and channels in the report of a network, and numbers in few
 characters."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rich.table import Table
 from tidings.cli.common.screen import cut, plain_text
 from tidings.routing.protocol import messages as m
 
-SHOWN = 10  # channels in a table, unless all are wanted
+SHOWN = 10  # channels in a table without --all
 NAME = 30  # characters of a name
 
 Path = tuple[str, ...]
@@ -21,8 +21,8 @@ RateOf = Callable[[Path], float | None]  # notifications per second; None if not
 
 
 class PreprocessorRow(msgspec.Struct, frozen=True):
-    """A preprocessor. `behind` is the number of changes to the nodes that it lacked when it was
-    last heard, `heard` seconds ago."""
+    """A preprocessor. `behind` is the number of changes to nodes that it had not yet received when
+    it last reported, `heard` seconds ago."""
 
     name: str
     address: str
@@ -36,8 +36,8 @@ class PreprocessorRow(msgspec.Struct, frozen=True):
 
 
 class ChannelRow(msgspec.Struct):
-    """A channel. Its nodes and its rate are those of the highest node that reported it, and its
-    subscriptions those at all nodes."""
+    """A channel. Nodes and rate are those that the highest node reported; subscriptions are added
+    up over all nodes."""
 
     name: str
     nodes: int
@@ -69,8 +69,8 @@ def list_preprocessors(nodes: Reported, rate_of: RateOf) -> list[PreprocessorRow
 
 
 def list_channels(nodes: Reported, rate_of: RateOf) -> list[ChannelRow]:
-    """The channels of all nodes, those with the most notifications first. Nodes come before the
-    nodes below them."""
+    """The channels of all nodes, those with the most notifications first. Each of the `nodes` comes
+    before the nodes below it."""
     found: dict[str, ChannelRow] = {}
     for path, status in nodes:
         for one in status.carried:

@@ -31,7 +31,7 @@ from tidings.routing.protocol import messages as m
 SILENT = 5_000  # milliseconds without a report after which a node counts as silent
 AGENTS = 3  # agents shown for each node
 NAME = 20  # characters for a name and its branch lines
-LEAST = 8  # characters for a name, at least, however deep its node is
+LEAST = 8  # the least characters for a name, however deep its node is
 NUMBERS = ("nodes", "in/s", "out/s", "waiting", "dropped")
 
 Path = tuple[str, ...]
@@ -150,8 +150,9 @@ class NetworkView:
             known |= _seconds(known)
             rates = self.rates(*one.path)
             known |= {"in_per_second": rates.into, "out_per_second": rates.out}
+            # links are added again as the last key, and the others once, for all nodes
             for name in ("links", "preprocessors", "carried"):
-                del known[name]  # links are added again as the last key, the others for all nodes
+                del known[name]
             nodes.append({**known, "links": [self._link(one, link) for link in status.links]})
         return {
             "nodes": nodes,
@@ -180,7 +181,7 @@ class NetworkView:
             box=box.SIMPLE_HEAD, header_style="bold", show_edge=False, padding=(0, 1, 0, 0),
             pad_edge=False,
         )  # fmt: skip
-        made.add_column("node")  # shrinks on a narrow terminal
+        made.add_column("node")  # this column shrinks on a narrow terminal
         made.add_column("where", no_wrap=True)
         for name in NUMBERS:
             made.add_column(name, justify="right", no_wrap=True)
@@ -317,8 +318,8 @@ def _into(status: m.NodeStatus) -> int:
 
 
 def _others(status: m.NodeStatus) -> int:
-    """The number of neighbours below that are not agents, or are agents that are linked to a router
-    too. Routers are listed first, so all of them are counted unless there are very many."""
+    """The number of neighbours below that are not agents, or are agents that are also linked to a
+    router. Routers are listed first, so all of them are counted unless there are very many."""
     return sum(link.kind in ("router", "watcher", "direct") for link in status.links)
 
 

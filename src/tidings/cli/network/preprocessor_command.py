@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tidings.broker import PreprocessorNode
 
 PATIENCE = 10.0  # seconds until a note says why nothing happens
-EVERYWHERE = ("0.0.0.0", "::")  # a server there listens on all addresses of its machine
+EVERYWHERE = ("0.0.0.0", "::")  # each stands for all addresses of a machine
 
 
 def run_preprocessor(
@@ -103,7 +103,7 @@ def run_preprocessor(
             node = PreprocessorNode(name or agent.name, agent, door, host=host, signer=signer)
             await node.start()
             ending = asyncio.create_task(wait_for_end(lambda: _read_again(node, config)))
-            await asyncio.sleep(0)  # lets handlers be installed
+            await asyncio.sleep(0)  # lets the task install its signal handlers
             say(f"the preprocessor listens on {door.address.host}:{node.port}")
             sys.stdout.flush()
             beating = None

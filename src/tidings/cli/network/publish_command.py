@@ -149,8 +149,8 @@ class _Given(NamedTuple):
             yield _parse_object(text), text
 
     def _read_pieces(self, path: str) -> Iterator[list[dict[str, Any]]]:
-        """The events of files in pieces; events of stdin come one at a time, because the next one
-        may come late."""
+        """The events of files, in pieces. Events from stdin are yielded one at a time, because the
+        next one may arrive much later."""
         size = 1 if path == STDIN else PIECE
         events = read_events(path, self.format, DeclaredTypes(), self.nulls)
         piece: list[dict[str, Any]] = []
@@ -160,7 +160,7 @@ class _Given(NamedTuple):
                 if len(piece) == size:
                     yield piece
                     piece = []
-        except BadInput:  # the events before this one are published
+        except BadInput:  # publish the events before the bad one
             yield piece
             raise
         yield piece
@@ -170,7 +170,7 @@ class _Sending:
     """Notifications that are not acknowledged yet."""
 
     def __init__(self, are_many: bool, limit: float | None) -> None:
-        self.waiting: dict[asyncio.Future[int], int] = {}  # the position of each, from 1
+        self.waiting: dict[asyncio.Future[int], int] = {}  # positions, counted from 1
         self._are_many, self._limit = are_many, limit
         self._count = 0
 
@@ -252,7 +252,7 @@ async def _from_thread(items: Iterator[Item]) -> AsyncIterator[Item]:
         try:
             asyncio.run_coroutine_threadsafe(put, loop).result()
         finally:
-            put.close()  # if the loop is closed, nobody else does
+            put.close()  # if the loop is closed, nothing else closes `put`
 
     def read() -> None:
         last: BaseException = StopAsyncIteration()

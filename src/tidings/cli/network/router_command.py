@@ -69,7 +69,7 @@ def _run_node(node: Server, again: Callable[[], None], follows_stdin: bool) -> N
     async def work() -> None:
         await node.start()
         ending = asyncio.create_task(wait_for_end(again))
-        # the handlers are installed now, because whoever reads the next line may send a signal
+        # install the signal handlers first: whoever reads the printed line may send a signal
         await asyncio.sleep(0)
         say(f"{node.machine.name} listens on {node.door.address.host}:{node.port}")
         sys.stdout.flush()
@@ -99,7 +99,7 @@ def _read_again(node: Server, config: str) -> None:
         remark(one)
     remark(f"the tokens were read again, and {count_of(count, 'link')} ended")
     task = asyncio.get_running_loop().create_task(_revise(node, loaded))
-    _revisions.add(task)  # the loop does not keep tasks alive
+    _revisions.add(task)  # the event loop has only weak references to tasks
     task.add_done_callback(_revisions.discard)
 
 

@@ -107,12 +107,13 @@ def subscribe_to(
     filter that can never match is refused without --force.
 
     With --durable, the rendezvous point keeps notifications for NAME until they are printed. NAME
-    belongs to one filter, however it is written; --drop gives it up, and needs no FILTER. A second
-    command with the same NAME takes it over, and the first one ends.
+    belongs to one filter, however that filter is written; --drop gives up NAME, and needs no
+    FILTER. A second command with the same NAME takes over the subscription, and the first command
+    ends.
 
     With --grant, a signed grant of a preprocessor is used. If FILE does not exist, or its grant has
-    expired, a grant for FILTER is asked for, and stored in FILE. The preprocessor sees a ticket of
-    the router; it sees the token only with --show-token, if the router signs no tickets.
+    expired, the command asks for a grant for FILTER and stores it in FILE. The preprocessor sees a
+    ticket of the router; it sees the token only with --show-token, if the router signs no tickets.
 
     With --related, notifications that do not match but are related are printed too. Each line then
     begins with `match`, or with the weight, and ends with the reasons. The channel must have
@@ -133,7 +134,8 @@ def subscribe_to(
         raise BadInput(f"found --order {order}, expected serial or none")
     chosen: Literal["serial", "none"] = "none" if order == "none" else "serial"
     token = choose_token(token, token_file)
-    alone = f"subscribe-{durable}" if durable and not token else None  # a name needs an owner
+    # a durable name needs an owner
+    alone = f"subscribe-{durable}" if durable and not token else None
     if drop and not durable:
         raise BadInput("found --drop without --durable, expected --durable NAME --drop")
     if not drop and not interest:
@@ -211,7 +213,7 @@ def subscribe_to(
 
 def _check_filter(text: str, dialect: str, attributes: Attributes | None, force: bool) -> str:
     """The note on a filter; raises BadInput if it is refused. A filter that only the channel can
-    read is not checked here."""
+    parse is not checked here."""
     if dialect != "sql":
         from tidings.preprocessing import DIALECTS
 
@@ -265,7 +267,8 @@ def _count_seconds_left(deadline: float | None) -> float | None:
 
 def _note_interruption(one: Interrupted | Resumed, agent: Agent, silent: bool) -> bool:
     """Print a note if notifications stop although the link is up, and another when they resume.
-    Return whether they have stopped in this way. `note_link` reports on the link itself."""
+    Return whether notifications have stopped although the link is up. `note_link` reports on the
+    link itself."""
     from tidings.routing.clients import Interrupted
 
     if isinstance(one, Interrupted):

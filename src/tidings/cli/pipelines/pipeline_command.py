@@ -128,7 +128,7 @@ def _session(settings: Settings, verbose: bool = False) -> Iterator[SparkSession
     spark = session_for(settings)
     try:
         if not there and not verbose and settings.spark.remote is None:
-            spark.sparkContext.setLogLevel("OFF")  # failures are reported in one sentence
+            spark.sparkContext.setLogLevel("OFF")  # the command itself reports failures
         yield spark
     finally:
         if not there:

@@ -21,9 +21,9 @@ from tidings.model import TidingsError
 def verify_pipeline(file: File, every: options.All = False, json: options.Json = False) -> int:
     """Check the whole outbox of the pipeline that FILE describes; the pipeline may be running.
 
-    Commits must have no gap up to the acknowledged end. The files that they name must exist and be
-    unchanged, byte for byte; there must be no other files. The numbers of every node must run 1, 2,
-    3 and so on through all files. Nothing is changed.
+    Commits must have no gap up to the acknowledged end. The files that commits name must exist and
+    be unchanged, byte for byte; there must be no other files. The numbers of every node must run 1,
+    2, 3 and so on through all files. Nothing is changed.
 
     With --json, one object: outbox, batches, files, bytes, notifications, nodes, without_digest
     (files from before digests were introduced), aside (uncommitted attempts), problems

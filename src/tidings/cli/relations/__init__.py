@@ -1,4 +1,4 @@
-"""`tidings relations`: what the relation repository learns from events, or a running node has
+"""`tidings relations`: what the relation repository learns from events, or what a running node has
 learnt.
 
     relations_command.py   routes events, or asks a node

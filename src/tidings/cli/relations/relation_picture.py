@@ -1,7 +1,7 @@
 """Draw places on a map and days on a time line, as SVG.
 
-There are no coast lines: the map shows where places are to each other, with the names of a few. It
-is equirectangular, stretched at its middle latitude.
+The map has no coastlines: it shows where places lie relative to each other, with the names of a
+few. The projection is equirectangular, with true scale at the middle latitude of the map.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import msgspec
 
 WIDTH, MAP_HEIGHT, LINE_HEIGHT, MARGIN = 860, 480, 120, 30
 KM_PER_DEGREE = 111.195
-MOST_DAYS = 120  # bars of a time line; then several days share a bar
-MOST_TOLD = 16  # if there are more bars, they have no days and counts
+MOST_DAYS = 120  # the most bars of a time line; with more days, several days share a bar
+MOST_TOLD = 16  # the most bars that are labelled with their days and counts
 LETTER = 6.6  # the approximate width of a letter
 COLOURS = ("#c2410c", "#1d4ed8", "#15803d", "#7e22ce", "#a16207", "#0e7490")
 STYLE = (
@@ -46,7 +46,7 @@ class Ring(msgspec.Struct, frozen=True):
 
 
 class Bar(msgspec.Struct, frozen=True):
-    """The count of a kind on a day."""
+    """A bar of the time line: the count of one kind on one day."""
 
     day: dt.date
     kind: str
@@ -61,8 +61,8 @@ def draw_picture(
     kinds: Sequence[str],
     names: Mapping[str, str] | None = None,
 ) -> str:
-    """An SVG picture: a map, a time line below it, and a legend of the kinds in their order, with
-    other names if given."""
+    """An SVG picture: a map, a time line below it, and a legend of the kinds in their order.
+    `names` has other names of kinds for the legend."""
     colours = {kind: COLOURS[at % len(COLOURS)] for at, kind in enumerate(kinds)}
     legend = {(names or {}).get(kind, kind): colour for kind, colour in colours.items()}
     parts = [_text(MARGIN, 20, title, "head"), *_legend(legend)]
@@ -125,7 +125,7 @@ def _time_line(bars: Sequence[Bar], colours: dict[str, str]) -> Iterable[str]:
         yield _text(left + 10, top + 20, "no times")
         return
     first, last = min(bar.day for bar in bars), max(bar.day for bar in bars)
-    each = -(-((last - first).days + 1) // MOST_DAYS)  # days of one column
+    each = -(-((last - first).days + 1) // MOST_DAYS)  # days per bar
     columns = (last - first).days // each + 1
     counts: dict[tuple[int, str], int] = {}
     for bar in bars:

@@ -48,7 +48,7 @@ NOBODY = "all"  # the hop of filters without a subscriber
 
 
 class EventTally(msgspec.Struct):
-    """What happened to all events."""
+    """Totals over all events."""
 
     events: int = 0
     exact: int = 0
@@ -124,14 +124,15 @@ def show_relations(
     With ADDRESS, a router or rendezvous point is asked what it has learnt from notifications of a
     channel with relations.
 
-    Without ADDRESS, --filters and --events are needed. Each event is routed as a router would do
-    it: to hops of enough merit at once, then to all subscribers whose filters match; with --related
-    also to those whose filters are related. The subscriber of a filter is its hop.
+    Without ADDRESS, --filters and --events are needed. Each event is routed as by a router: to hops
+    of enough merit at once, then to all subscribers whose filters match; with --related also to
+    those whose filters are related. The subscriber of a filter is its hop.
 
     In both cases the values with the highest merit are listed.
 
-    Say which attributes have a place, a time, tags or a person: at least one of them. Places,
-    holidays and tags are those of the examples that come with tidings, or of files in --folder.
+    Options name the attributes that contain a place, a time, tags or a person; at least one is
+    needed. Places, holidays and tags are those of the examples that come with tidings, or of files
+    in --folder.
 
     With --json, one object: traffic, nodes, clusters, topics.
     """

@@ -79,8 +79,8 @@ def declare_attributes(
     --types adds attributes, adds fields to a struct ("user.age=integer"), or gives attributes
     another type. Other attributes stay declared. Subscriptions and nodes stay as they are, so a
     change is refused if filters use the attribute.
-    Pipelines use the declaration from their next batch on. A rendezvous point or a pipeline may run
-    meanwhile. Its file must agree with the declaration when it is next started.
+    Pipelines use the declaration from their next batch on. A rendezvous point or a pipeline of the
+    channel may be running. When it is next started, its file must agree with the declaration.
     """
     if types is None and not drop and extra is None:
         raise BadInput("found nothing to change, expected --types, --drop or --extra")
@@ -153,8 +153,8 @@ def show_channel(
 
 
 def _add(now: Attributes | None, more: Attributes | None) -> dict[str, str]:
-    """The declared types, with those of `more` added or in their place. A struct gets the fields of
-    both."""
+    """The declared types after a change: types of `more` are added, or replace the declared ones. A
+    struct gets the fields of both."""
     if now is None or more is None:
         known = now or more
         return {} if known is None else _types(known)

@@ -36,8 +36,8 @@ class LogPlace(msgspec.Struct, frozen=True):
     """The attributes that are declared with the first change, if the channel declares none yet."""
 
     def check(self, filter_: Filter, where: str) -> None:
-        """Refuse a filter that tests a column that the source lacks, or that does not fit the type
-        of a column, because it would never match."""
+        """Refuse a filter that would never match, because it tests a column that the source lacks,
+        or does not fit the type of a column."""
         if self.columns is None:
             return
         for path in sorted(attributes_of(filter_.expression)):
@@ -59,7 +59,7 @@ class LogPlace(msgspec.Struct, frozen=True):
 
     def open(self) -> ChangeLog:
         """Open the log; create it if it does not exist."""
-        from tidings.store import ChangeLog  # it loads NumPy, which other commands do not need
+        from tidings.store import ChangeLog  # loads NumPy, which other commands do not need
 
         return ChangeLog(self.path, self.given)
 
@@ -93,7 +93,7 @@ def find_log(
                 f"{where}: the pipeline has no log, because its subscriptions come from the "
                 f"channel {place}; use `tidings subscribe` instead"
             )
-        if place is not None:  # its rendezvous point checks filters
+        if place is not None:  # the rendezvous point of the channel checks filters
             path, declared, columns = place, None, None
         elif settings.subscriptions.log is None:
             raise BadInput(
@@ -112,7 +112,7 @@ def find_log(
             )
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise BadInput(f"{path}: found other files, expected a log or an empty folder")
-    elif make:  # otherwise the filters are not parsed
+    elif make:  # without `make`, no filters are parsed
         return _declared_place(path, declared, columns)
     return LogPlace(path, declared, columns, declared)
 

@@ -82,8 +82,8 @@ def add_subscription(
 
     When the command ends, the change is on disk and has the printed version. FOLDER is created if
     it does not exist, unless the filter is refused. The log keeps the filter as it is written, with
-    its dialect. A filter that can never match is refused, unless there is --force. A subscription
-    that is replaced keeps its owner, unless there is --owner.
+    its dialect. A filter that can never match is refused, unless --force is given. A subscription
+    that is replaced keeps its owner, unless --owner is given.
 
     With --json, one object: version, id, filter, dialect if it is not SQL, and note if the filter
     can never match or always matches.
@@ -175,7 +175,8 @@ def list_subscriptions(
 
     A node is a distinct filter: subscriptions with equal filters share it. Subscriptions that a
     pipeline set aside, because their filters are refused now, are listed with the reason. The owner
-    is the name that was given with --owner; for a node that agents asked for, their names.
+    is the name that was given with --owner. The owners of a node that agents subscribed to are
+    these agents.
 
     With --json, one line per subscription: id, node, filter, owner if there is one, dialect if it
     is not SQL, and refused (the reason) if it is set aside.
@@ -224,7 +225,7 @@ def show_log(
 ) -> None:
     """Show the latest changes, or those after a version, in order.
 
-    A snapshot that was adopted as a whole is one row, and so is another declaration.
+    An adopted snapshot takes one row, and so does a new declaration.
 
     With --json, one line per change: version, id, node, filter (null: the subscription ended),
     owner if there is one, and dialect if it is not SQL. For an adopted snapshot: version, adopted
@@ -316,8 +317,8 @@ def _describe_origin(dialect: str, owner: str = "") -> dict[str, str]:
 
 
 def _show_rows(columns: list[str], rows: Sequence[tuple[object, ...]]) -> None:
-    """A table; its last two columns, owner and dialect, are left out if no subscription has an
-    owner, or if all filters are in SQL."""
+    """A table; the column for owners is left out if no subscription has one, and the column for
+    dialects if all filters are in SQL."""
     last = len(columns) - 2
     kept = [at for at in range(len(columns))
             if at < last or any(row[at] not in (SQL, "") for row in rows)]  # fmt: skip

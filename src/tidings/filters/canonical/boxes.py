@@ -147,7 +147,7 @@ def simplify(union: Iterable[Box], narrow: Narrow = _keep_set) -> Union:
 
 
 class _BoxPool:
-    """Boxes by their numbers, and by all of their tests except one.
+    """An index of boxes: by number, and by all of their tests except one.
 
     Two boxes merge on a term if their tests on all other terms are equal. `_alike` finds such boxes
     by the sum of the hashes of their other tests. The index takes one entry per test, and a box is
@@ -240,8 +240,8 @@ class _BoxPool:
 
 
 def _hash_test(test: tuple[str, ValueSet]) -> int:
-    """A hash that can be summed. The hash is squared, because a tuple's hash is itself almost a
-    sum."""
+    """A hash of a test; the hashes of several tests are added up. The hash is squared, because
+    Python's hash of a tuple is itself almost a sum, and sums would collide."""
     return hash(test) ** 2
 
 
@@ -286,8 +286,8 @@ def _sweep_term(boxes: Union) -> str:
 def _mark_inside(term: str, outers: Union, inners: Union, inside: set[int]) -> None:
     """Add to `inside` the inner boxes that lie in an outer box; all outer boxes test the same
     terms."""
-    # The swept term comes last, because it rarely decides: outer boxes are compared
-    # only if they already begin early enough on it.
+    # The swept term is compared last, because it rarely decides: every outer box that is compared
+    # already begins early enough on it.
     terms = [*(other for other in outers[0] if other != term), term]
     outers = sorted(outers, key=lambda box: box[term].cuts[0])
     inners = sorted(inners, key=lambda box: box[term].cuts[0])

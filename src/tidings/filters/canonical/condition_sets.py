@@ -36,7 +36,8 @@ Sets = tuple[Expression, ValueSet, ValueSet]
 
 
 def sets_of(node: Expression) -> Sets:
-    """The sets of a condition to which no rewrite applies."""
+    """The sets of values on which a condition is true and false; no rewrite applies to the
+    condition."""
     return make_sets(node) or make_residual(node)
 
 

@@ -39,12 +39,12 @@ class AccessIndex(Generic[Item]):
         self.places: dict[Place, dict[Item, None]] = {}
         self.terms: dict[str, Expression] = {}  # the terms under which items are indexed
         self._uses: dict[str, int] = {}
-        self._by_name: dict[str, dict[str, None]] = {}  # attribute -> terms that are below it
+        self._by_name: dict[str, dict[str, None]] = {}  # top-level attribute -> its terms
         self._computed: dict[str, None] = {}  # terms that are not attributes
         # by term, the items that may match a notification without the term's attribute
         self._absent: dict[str, dict[Item, None]] = {}
-        self._nullable: set[str] = set()  # terms of items that may match a null; only grows
-        self._free: dict[Item, None] = {}  # items with a free hull
+        self._nullable: set[str] = set()  # terms of items that may match a null; never shrinks
+        self._free: dict[Item, None] = {}  # items whose hull tests nothing
 
     def add(self, item: Item, form: Form) -> str | None:
         """Add an item under a term; return the term if it had no other item before."""
@@ -95,20 +95,20 @@ class AccessIndex(Generic[Item]):
 
     @property
     def is_loose(self) -> bool:
-        """May items match a notification with any values?"""
+        """Whether some item may match a notification whatever its values are."""
         return bool(self._free or self._computed)
 
     def allows_absent(self, term: str) -> bool:
-        """May an item under a term match a notification in which the term is absent or null?"""
+        """Whether an item under a term may match a notification in which the term is absent or
+        null."""
         return term in self._absent or term in self._nullable
 
     def may_take(self, term: str, place: Key) -> bool:
-        """May an item under a term match this value of the term, which is not null?"""
+        """Whether an item under a term may match the value at this place, which is not null."""
         return (term,) in self.places or (term, place) in self.places
 
     def may_hold(self, event: Event, values: dict[str, Key]) -> Iterator[Item]:
-        """Items that may match this notification; the values of terms that are computed are added
-        to `values`."""
+        """Items that may match this notification; `values` caches the values of terms."""
         yield from self._free
         for term in self._computed:
             yield from self._at(term, event, values)
@@ -180,17 +180,17 @@ class HullIndex(Generic[Item]):
             drop(self._reading, name_text(path), item)
 
     def may_cover(self, form: Form) -> Iterator[Item]:
-        """Items whose form may cover this one."""
+        """Items whose forms may cover the given form."""
         if form.never:
             yield from self._all
             return
         yield from dict.fromkeys(self._unions.may_cover(form))
         places, terms = self._access.places, self._access.terms
         wanted = dict.fromkeys(form.terms)
-        # where the form fixes the values of these attributes, it decides what is computed from them
+        # if the form restricts these attributes to points, the terms computed from them are known
         for name in _tested_everywhere(form):
             wanted.update(self._computed.get(name, {}))
-        # an empty part of a tree is also covered by forms that test other terms
+        # a part of a tree may match nothing, and then forms that test other terms cover it too
         if form.boxes is None:
             wanted.update((t, None) for t, n in terms.items() if not isinstance(n, Attribute))
         for term in wanted:
@@ -201,7 +201,7 @@ class HullIndex(Generic[Item]):
                 yield from places.get((term, points[0]), ())
 
     def may_be_covered(self, form: Form) -> Iterable[Item]:
-        """Items whose form may be covered by this one."""
+        """Items whose forms the given form may cover."""
         if form.never:
             return list(self._never)
         best: list[dict[Item, None]] | None = None
@@ -236,7 +236,7 @@ class HullIndex(Generic[Item]):
 
 
 def _tested_everywhere(form: Form) -> list[str]:
-    """The attributes that all boxes of a form test. If that is not known, all that it reads."""
+    """The attributes that all boxes of a form test; for a tree, all attributes that it reads."""
     if form.boxes is None:
         return [name_text(path) for path in reads(form)]
     first, *others = form.boxes
@@ -269,8 +269,9 @@ def _tested_places(form: Form) -> Iterator[Place]:
 
 
 def _points(values: ValueSet, most: int = 1 << 30) -> list[Key] | None:
-    """The places of a set, if there are only a few. All nested values share one place, so an event
-    pattern that accepts a value or a list with that value can still be found by the value."""
+    """The points of a set, if there are only a few. All nested values count as one point, so an
+    event pattern that accepts a value, or a list that contains it, is still indexed by the
+    value."""
     if values.cuts and values.cuts[-1] == (OTHER,) and len(values.cuts) & 1:
         found = ValueSet(values.cuts[:-1]).points(most)
         return None if found is None else [*found, (OTHER, 0, 0)]

@@ -6,9 +6,9 @@ within a budget; A covers B if nothing remains. If B restricts an attribute to a
 terms that A computes from this attribute are evaluated at those points: `lower(name) = 'bo'` covers
 `name = 'BO'`.
 
-A filter that stays a tree is compared by its parts and its hull. If that does not decide, both
-filters are walked down at once, as decision diagrams are: A covers B if no values of the terms
-satisfy B and not A.
+A filter whose form is a tree is compared by its parts and its hull. If that does not decide, both
+trees are walked down together, like decision diagrams: A covers B if no values of the terms satisfy
+B but not A.
 
 The answer yes is always correct. For unions of boxes over independent terms, the search finds every
 covering that the budget allows. A covering that is not found only makes headers longer, but a wrong
@@ -29,14 +29,14 @@ from tidings.filters.values.sets import EVERYTHING
 
 Wanted = tuple[Node, bool]  # a tree, and the outcome that it must have
 EFFORT = 20_000  # the most box comparisons; after that the answer is no
-AMONG_OTHERS = 2_000  # the same limit for one of many questions
-MOST_BOXED = 20_000  # for many questions: the most pairs of boxes to compare
-HEAVY = 512  # for many questions: only the hull and boxes of a heavier form are compared
+AMONG_OTHERS = 2_000  # the same limit for one pair among many filters
+MOST_BOXED = 20_000  # among many filters: the most pairs of boxes to compare
+HEAVY = 512  # among many filters: heavier forms are compared only by hull and boxes
 
 
 def covers(outer: Form, inner: Form, budget: WorkBudget | None = None) -> bool:
-    """Whether `outer` covers `inner`. Many questions can share a `budget`; once it is spent, the
-    answer is no."""
+    """Whether `outer` covers `inner`. Many calls can share a `budget`; once it is spent, the answer
+    is no."""
     if outer.always or inner.never:
         return True
     if outer.never or inner.always:
@@ -58,14 +58,14 @@ def covers(outer: Form, inner: Form, budget: WorkBudget | None = None) -> bool:
 def covers_among(
     outer: Form, inner: Form, effort: WorkBudget | None = None, *, walk: bool = True
 ) -> bool:
-    """Whether `outer` covers `inner`, with the limits for many questions about compiled filters.
+    """Whether `outer` covers `inner`, with the lower limits for one pair among many filters.
 
-    The answer depends only on these two forms, not on the order of questions or on how the other
+    The answer depends only on these two forms, not on the order of calls or on how the other
     filters are partitioned. So a graph that is compiled in one step equals one that grew filter by
     filter. A covering that follows from the boxes alone is always found, here as well as by the
-    kernels (by_boxes.py and compiled_neighbours.py in matching/covering). `effort`, if given,
-    has AMONG_OTHERS steps, and shows afterwards how many were needed. Without `walk`, which is only
-    for measurements, filters are not walked down.
+    kernels (by_boxes.py and compiled_neighbours.py in matching/covering). A caller that passes an
+    `effort` of AMONG_OTHERS steps sees afterwards how many were taken. `walk=False` is only for
+    measurements: the trees are then not walked down.
     """
     if outer.always or inner.never:
         return True
@@ -185,13 +185,13 @@ def _covers_parts(node: Node, outer: Form, seen: dict[int, bool], effort: WorkBu
 
 
 def _is_refuted(inner: Form, outer: Form, effort: WorkBudget) -> bool:
-    """Whether no values of the terms satisfy `inner` and not `outer`: both are walked down at once,
-    like two diagrams, with the set of values that is still possible for each term."""
+    """Whether no values of the terms satisfy `inner` but not `outer`. Both trees are walked down
+    together, like two diagrams, with the set of values that is still possible for each term."""
     return _is_impossible([(tree_of(inner), True), (tree_of(outer), False)], {}, effort)
 
 
 def _is_impossible(wanted: list[Wanted], known: Box, effort: WorkBudget) -> bool:
-    """Whether no values lead to all these outcomes. `known` has the values that are possible."""
+    """Whether no values give every tree its wanted outcome; `known` has the possible values."""
     known, left = dict(known), list(wanted)
     has_changed = True
     while has_changed:

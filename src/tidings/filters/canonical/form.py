@@ -1,7 +1,7 @@
 """The canonical form of a filter, its bytes and its identity.
 
-A form is *narrow*, which is a union of boxes, or *wide*, which is a tree that would expand to too
-many boxes: an AND of 30 pairs such as `(a1 OR b1)` stays 30 pairs and does not become a billion
+A form is either *narrow* (a union of boxes) or *wide* (a tree that would expand to too many boxes).
+For example, an AND of 30 pairs such as `(a1 OR b1)` stays 30 pairs and does not become a billion
 boxes. Narrow and wide forms both have a hull: one box around the form, a necessary condition that
 an index can use. Forms are built by rules.py.
 """
@@ -67,8 +67,8 @@ class Form(msgspec.Struct, frozen=True):
         return False
 
     def passes_plain_tests(self, event: Event, values: dict[str, Key]) -> bool:
-        """Whether the notification passes the plain tests of the hull, so that computed terms
-        decide whether it matches. `values` caches the values of terms."""
+        """Whether the notification passes those tests of the hull that need no computed term. If it
+        does, computed terms decide whether it matches. `values` caches the values of terms."""
         for term, allowed in self.hull.items():
             node = self.terms[term]
             if is_plain_term(node):

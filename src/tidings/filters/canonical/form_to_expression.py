@@ -109,7 +109,7 @@ def _is_absent(term: Expression) -> Expression:
 
 
 def _express_outcome(term: Expression, values: ValueSet) -> Expression:
-    """A condition on an outcome: true, false, unknown, or two of these."""
+    """A condition on the outcome of a term: true, false or unknown, or one of two of these."""
     null = sets.NULL_KEY in values
     if values >= sets.TRUE:
         return Not(IsTruth(term, False)) if null else term

@@ -73,8 +73,8 @@ def _elements_of(node: Exists) -> list[Expression]:
 
 
 def _nested_around(values: Expression, attributes: Attributes | None) -> list[Expression]:
-    """The condition that a value is nested, which holds if it has leaves. The condition helps only
-    if no type is declared."""
+    """The condition that a value is nested, which holds if the value has leaves. This condition is
+    useful only if no type is declared for the value."""
     if not isinstance(values, Call) or values.name != "leaves":
         return []
     item = values.args[0]

@@ -24,7 +24,7 @@ from tidings.model import ABSENT, from_micros
 
 MOST_POINTS = 64  # the most combinations of points at which a term is computed
 MOST_WORK = 1 << 15  # the most work for one term: 0.2 ms for a pattern
-LEAST_WORK = 512  # the work of finding out that there is nothing to compute
+LEAST_WORK = 512  # the work counted for each computed test, even if nothing is computed
 MOST_OF_UNION = 1 << 22  # the most work for all terms in all boxes of a filter
 WORK_OF_STEP = 256  # the work that counts as one step of a WorkBudget
 Path = tuple[str, ...]
@@ -124,8 +124,8 @@ def _compute(term: Expression, paths: list[Path], values: tuple[Any, ...]) -> Ke
 
 
 def values_at(place: Key) -> Iterator[Any]:
-    """All values at one place: at 1 an integer and a double, at 0 also the two doubles 0.0 and
-    -0.0, and at midnight a date and a timestamp."""
+    """All values at one place in the order of values. At 1 there are an integer and a double, at 0
+    an integer and the doubles 0.0 and -0.0, and at midnight a date and a timestamp."""
     family, value = place[0], place[1]
     if family == sets.NO_VALUE:
         yield None if value else ABSENT

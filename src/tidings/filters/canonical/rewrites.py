@@ -101,8 +101,8 @@ def _pattern(node: Call, item: Expression, parts: tuple[like.Part, ...]) -> Expr
 
 
 def _subject(node: Call) -> Expression:
-    """Tests on the fields and on the length of a subject; without wildcards, a test for one
-    point."""
+    """Turn a subject pattern into tests on the fields and the length of the subject; without
+    wildcards, into one test for equality."""
     subject, pattern = node.args[0], _constant_text(node.args[1])
     assert pattern is not None
     fields = pattern.split(".")
@@ -119,8 +119,8 @@ def _subject(node: Call) -> Expression:
 
 
 def _isa(node: Call) -> Expression:
-    """Intervals of preorder numbers; without an ontology, a test for the topic and all names below
-    it."""
+    """Turn `isa` into a test for intervals of preorder numbers; without an ontology, into a test
+    for the topic and all names below it."""
     item, topic = node.args[0], _constant_text(node.args[1])
     assert topic is not None
     if node.bound is None:
@@ -135,8 +135,7 @@ def _cidr(node: Call) -> Expression:
     network = _constant_text(node.args[1])
     assert network is not None
     first, last = inet.network_ends(network)
-    # an address of the other IP version lies outside the interval, and it lies outside the network
-    # too
+    # an address of the other IP version lies outside the interval, as it lies outside the network
     return Between(Call("inet", (node.args[0],)), Literal(first), Literal(last))
 
 

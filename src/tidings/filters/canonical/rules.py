@@ -106,7 +106,7 @@ def _encode_node(node: Node) -> bytes:
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One rule. A rule has the name of its function, whose docstring has an example."""
+    """One rule, named after its function; the docstring of the function has an example."""
 
     stage: Choice["expression", "tree", "boxes"]
     apply: Callable[..., Anything]
@@ -138,8 +138,8 @@ REPEATED = (decide_by_points, merge_boxes)
 def repeat_until_same(union: Union, builder: SetTreeBuilder) -> Union:
     """Apply rules 11 and 12 repeatedly until neither changes the union.
 
-    A merge can produce a test that the points decide, and deciding a test can allow a merge. If
-    there are no computed terms, points decide nothing, and merging once is enough.
+    A merge can produce a computed test that the points of its box decide, and removing a test can
+    allow a merge. Without computed terms, merging once is enough.
     """
     terms = builder.terms
     if all(isinstance(terms[term], Attribute) for box in union for term in box):
@@ -170,7 +170,7 @@ def _full_form(node: Expression, builder: SetTreeBuilder) -> Form:
     single = _single_form(tree, builder)
     if single is not None:
         return single
-    if count_tests(tree) > MOST_OF_TESTS or _multiplies(tree):  # the form may become a tree
+    if count_tests(tree) > MOST_OF_TESTS or _multiplies(tree):  # the form may remain a tree
         tree = keep_tree(tree, builder)
     union = multiply_out(tree)
     if union is not None:
@@ -218,7 +218,7 @@ def _tree_weight(node: Node) -> int:
 
 def _quick_form(node: Expression, attributes: Attributes | None) -> Form | None:
     """The form of an AND of simple tests, which most filters are; None for all other expressions.
-    Takes a tenth of the time that the full set of rules takes."""
+    This takes a tenth of the time of the full set of rules."""
     tests: dict[str, ValueSet] = {}
     terms: dict[str, Attribute] = {}
     again: dict[str, list[ValueSet]] = {}  # all sets of a term that is tested more than once

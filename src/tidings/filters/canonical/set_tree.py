@@ -242,7 +242,7 @@ def is_opaque(term: Expression) -> bool:
 
 
 def is_topic_number(term: Expression) -> bool:
-    """Whether a term is the number of the topic that an attribute has."""
+    """Whether a term is the preorder number of an attribute's topic."""
     return type(term) is Call and term.name == "preorder" and type(term.args[0]) is Attribute
 
 

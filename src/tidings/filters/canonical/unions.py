@@ -42,7 +42,7 @@ class UnionIndex(Generic[Item]):
     their boxes."""
 
     def __init__(self) -> None:
-        self.free: dict[Item, None] = {}  # items with a free hull
+        self.free: dict[Item, None] = {}  # items whose hull tests nothing
         self._anywhere: dict[Item, None] = {}  # items of `free` that are always candidates
         self._boxes: Places[Item] = {}
         self._witnesses: Places[Item] = {}

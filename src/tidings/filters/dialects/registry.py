@@ -1,7 +1,8 @@
 """The table of dialects, and the function that parses a text in one of them.
 
-A dialect is a folder here and a line in the table below. Its `dialect.py` is imported on first use,
-so a process loads only the dialects that it uses. It has the names:
+A dialect is a folder here and a line in the table below. The module `dialect.py` of a dialect is
+imported on first use, so a process loads only the dialects that it uses. The module defines these
+names:
 
     parse(text, context) -> Expression       parses a text, or raises FilterError
     embed(text, context) -> Embedded         the same for a text inside SQL; only with a function
@@ -47,8 +48,8 @@ def _in_folder(
     is_rekeyed: bool = False,
     has_names: bool = False,
 ) -> Dialect:
-    """The dialect in a folder; the dialect has the name of the folder. `function` is the name of
-    the SQL function that embeds the dialect, and a description of its argument."""
+    """The dialect in a folder, with the same name as the folder. `function` is a pair: the name of
+    the SQL function that embeds the dialect, and a description of the function's argument."""
 
     def parse(text: str, context: Context) -> Expression:
         node: Expression = _load(folder).parse(text, context)
@@ -84,7 +85,7 @@ register(
         function=("event_pattern", "one pattern as JSON"),
         takes_json=True,
         has_words=True,
-        is_rekeyed=True,  # patterns now distinguish null from absent
+        is_rekeyed=True,  # earlier releases did not distinguish null from absent
     )
 )
 

@@ -1,9 +1,9 @@
 """The attributes that a channel declares: names, types, ontologies.
 
-The parser checks filters against the declared attributes. It refuses a name that is not declared,
-and suggests similar names. It refuses a comparison of types that can't be compared. It reads a
-string as a date or number if the string is compared with one. It treats `x > 10` as `x >= 11` if x
-is an integer.
+The parser checks filters against the declared attributes. The parser refuses a name that is not
+declared, and suggests similar names. The parser refuses a comparison of types that can't be
+compared. A string that is compared with a date or a number is parsed as one. The condition `x > 10`
+is treated as `x >= 11` if x is an integer.
 
 `Attributes.type` gives the name of a type (`list`), `Attributes.data_type` the full type
 (`list<struct<sku: string>>`); both take a path as it is written in a filter. For a path through a
@@ -284,7 +284,8 @@ def rebuild_ontology(found: Mapping[str, Any]) -> Ontology:
 
 
 def _without_ontologies(types: Any, above: Path, found: dict[Path, Ontology]) -> Any:
-    """The declaration with `string` in place of each ontology; the ontologies go into `found`."""
+    """The declaration with `string` instead of each ontology; the ontologies are added to
+    `found`."""
     if not isinstance(types, Mapping):
         return types
     out: dict[Any, Any] = {}
@@ -408,7 +409,7 @@ def conform(value: Any, kind: DataType | Type, path: Place) -> Any:
 
 
 def _place_text(path: Place) -> str:
-    """Where a value is, as in `tags[1]`."""
+    """The place of a value in a notification, such as `tags[1]`."""
     parts = (f"[{one}]" if isinstance(one, int) else f".{name_text((one,))}" for one in path)
     return "".join(parts).removeprefix(".")
 
@@ -422,7 +423,7 @@ def _misfit(value: Any, have: str | None, expected: str, path: Place) -> Notific
 
 
 def _conform_parts(value: Any, have: str | None, kind: DataType, path: Place) -> Any:
-    """Convert the elements of a list, the fields of a struct, the values of a map."""
+    """Convert the elements of a list, the fields of a struct or the values of a map."""
     if kind.kind == "list":
         if have != "list":
             raise _misfit(value, have, "list", path)

@@ -27,7 +27,7 @@ class Context(msgspec.Struct, frozen=True):
 
     attributes: Attributes | None = None
     functions: Mapping[str, Callable[..., Any]] = {}
-    most_parts: int = 1 << 62  # attributes, comparisons and calls; more raise LimitError
+    most_parts: int = 1 << 62  # the most attributes, comparisons and calls; more raise LimitError
 
 
 class Embedded(msgspec.Struct, frozen=True):
@@ -117,14 +117,15 @@ def sql_functions() -> dict[str, SqlFunction]:
 
 
 def rekeyed_calls() -> list[str]:
-    """The beginnings, in lower case, of the calls whose stored filters need a new identity."""
+    """The start of each call, in lower case (`event_pattern(`), whose filters had other identities
+    in the first version of logs and snapshots."""
     found = (one.function for one in DIALECTS.values() if one.is_rekeyed)
     return [f"{one.name}(" for one in found if one is not None]
 
 
 def naming_dialect(text: str) -> str | None:
-    """The dialect in which a text that has names of parts is written: JSON or not says which,
-    because no two dialects of one form have names. None if no dialect of this form has them."""
+    """The dialect of a text with named parts; None if there is none. At most one JSON dialect and
+    one other dialect have named parts, so the first character of the text decides."""
     is_json = text.lstrip()[:1] in ("{", "[")
     found = (one.name for one in DIALECTS.values() if one.has_names and one.takes_json == is_json)
     return next(found, None)

@@ -136,7 +136,7 @@ def is_absent(item: Attribute) -> Call:
 
 
 def children(node: Expression) -> tuple[Expression, ...]:
-    """The expressions directly below this one."""
+    """The expressions directly below a node."""
     match node:
         case Call(args=items) | And(items=items) | Or(items=items):
             return items

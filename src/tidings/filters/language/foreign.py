@@ -62,7 +62,7 @@ class ForeignProgram(Protocol):
         call."""
 
     def necessary(self, attributes: Attributes | None) -> list[Expression]:
-        """Conditions without programs that hold whenever the program is true, for an index."""
+        """For an index: conditions without programs that hold whenever the program is true."""
 
     def split_nested(self, node: Expression, attributes: Attributes | None) -> NestedSplit | None:
         """Split a filter that ends with this program; None if the filter has another shape."""

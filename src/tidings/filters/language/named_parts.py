@@ -4,8 +4,8 @@
                     ──parts_in──────> the condition of each name
 
 A name changes nothing: the form, the identity and the coverings of a filter come from the
-expression without names. Parts that have the same name are one part, which is true when one of
-them is.
+expression without names. Parts with the same name count as one part, which is true if any of them
+is true.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def problem_of_name(name: object) -> str:
 
 
 def may_have_names(text: str) -> bool:
-    """Whether a text can contain names; a quick test, so that most expressions need not be
+    """Whether a text may contain named parts: a quick test, so that most expressions need not be
     searched."""
     # JSON may write any letter of the key as an escape
     return NAMED in text or "\\u" in text or NAMED in text.lower()

@@ -15,7 +15,7 @@ from tidings.filters.values import regular
 ANY = "%"
 ONE = "_"
 _RUNS = re.compile("[^%_]+|[%_]+")
-LONGEST_REMEMBERED = 256  # characters of a cached pattern; longer ones could fill the memory
+LONGEST_REMEMBERED = 256  # the most characters of a cached pattern; longer ones could fill memory
 Part = tuple[str, str]  # (kind, text): kind is "text", ANY or ONE
 
 

@@ -57,8 +57,8 @@ def _normalise_list(values: list[Any]) -> list[Any]:
 
 
 def _keys(values: list[Any]) -> set[Hashable]:
-    """The keys of all values; None stands for values that equal nothing: null, and values that are
-    nested more deeply."""
+    """The keys of all values; None is the key of values that equal nothing: null, structs, and
+    lists that contain lists or structs."""
     look()
     return {_whole_key(value) for value in values}
 
@@ -72,8 +72,8 @@ def _whole_key(value: Any) -> Hashable:
 
 
 def _some_do_not_compare(ours: Sequence[list[Any]], theirs: Sequence[list[Any]]) -> bool:
-    """Whether some list of ours can't be compared with some list of theirs: the two are equal up to
-    a position, and the values at that position are not comparable.
+    """Whether a list in `ours` can't be compared with a list in `theirs`, because the two are equal
+    up to a position at which their values are not comparable.
 
     Lists with a common prefix form a group. At each position, a group splits by the next value. A
     group whose lists all come from one side is done.

@@ -1,9 +1,9 @@
 """Regular expressions, run by RE2 in time linear in the text, whatever the pattern.
 
 On a text of 28 letters, a backtracking engine takes half a minute for `(a+)+$`. RE2 has no
-back-references and no lookaround. A pattern that uses either is refused, and the message says what
-to write instead. A pattern that means different things to RE2 and to Java is also refused: nested
-classes, octal escapes.
+back-references and no lookaround. A pattern with back-references or lookaround is refused, and the
+message says what to write instead. A pattern that means different things to RE2 and to Java is also
+refused: nested classes, octal escapes.
 
 RE2 caches the states it visits, but in the worst case it follows every position of the pattern for
 every byte of the text. So there are two limits: MOST_POSITIONS for a pattern, and MOST_STEPS for

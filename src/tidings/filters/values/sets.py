@@ -48,7 +48,7 @@ _OTHER_KEY: Key = (OTHER, 0, 0)
 _INF = float("inf")
 _LAST_CHARACTER = 0x10FFFF
 MOST_REMEMBERED = 65_536
-LONGEST_REMEMBERED = 200  # characters of a cached string; longer ones could fill the memory
+LONGEST_REMEMBERED = 200  # the most characters of a cached string; longer ones could fill memory
 _points: dict[Key, ValueSet] = {}
 
 
@@ -229,7 +229,7 @@ def _places_between(low: Cut, high: Cut | None) -> list[Key] | None:
     return places
 
 
-# The place that follows a cut that is not just before a value, if there is such a place.
+# For cuts that are not just before a value: the place that follows the cut, if there is one.
 _FIRST: dict[Cut, Key] = {
     (NO_VALUE,): ABSENT_KEY,
     _PRESENT: NULL_KEY,
@@ -362,7 +362,7 @@ def above(place: Key, inclusive: bool) -> ValueSet:
     """Comparable values greater than (or equal to) the one at this place."""
     family = comparable_with(place).cuts
     first = _cut(place, not inclusive)
-    if len(family) == 1:  # lists, up to the end of the line
+    if len(family) == 1:  # the family of lists, the last one, has no upper end
         return ValueSet((first,))
     return ValueSet((first, family[1])) if first < family[1] else NOTHING
 

@@ -35,7 +35,7 @@ class Failure(NamedTuple):
 
 
 class Builtin(msgspec.Struct, frozen=True):
-    takes: tuple[Kind | None, ...]  # None: any type; further arguments have the last type
+    takes: tuple[Kind | None, ...]  # None: any type; the last type is that of all further arguments
     returns: Kind
     body: Callable[..., Any]
     least: int

@@ -20,7 +20,7 @@ from tidings.filters.language.foreign import call_program
 from tidings.model import ABSENT
 
 _NESTED = (list, tuple, Mapping)
-_SINGLE = frozenset({str, int, float, bool, type(None), type(ABSENT)})  # a look here is faster
+_SINGLE = frozenset({str, int, float, bool, type(None), type(ABSENT)})  # a fast check
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ class Program(msgspec.Struct, frozen=True):
     def value(self, values: Sequence[Any]) -> Scalar | None:
         """Evaluate the expression on the values of its attributes; null for an error."""
         try:
-            # a nested value is converted once, even if the expression reads it often
+            # convert a nested value only once, even if the expression reads it several times
             given = [one if type(one) in _SINGLE or not isinstance(one, _NESTED) else scalar_of(one)
                      for one in values]  # fmt: skip
             return value_of(self.node, dict(zip(self.names, given, strict=True)))
@@ -43,16 +43,16 @@ class Program(msgspec.Struct, frozen=True):
             return None
 
     def necessary(self, attributes: Attributes | None) -> list[Expression]:
-        """Nothing, because the translator has already turned everything that an index can use into
+        """Always empty: the translator has already turned everything that an index can use into
         sets."""
         return []
 
     def split_nested(self, node: Expression, attributes: Attributes | None) -> None:
-        """None, because a nested value is converted to JSON: the program treats all values
+        """Always None: a nested value is converted to JSON, so the program treats all values
         alike."""
 
     def where_single(self) -> None:
-        """None, because single values also need the program."""
+        """Always None: single values also need the program."""
 
     def null_paths(self) -> list[tuple[str, ...]]:
         """The attributes that the program tests with EXISTS; anywhere else, null and absent are

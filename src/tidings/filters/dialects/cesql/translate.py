@@ -160,7 +160,7 @@ class Translator:
             decided.append(_join_all([*rest, one.true]))
             before.update(dict.fromkeys(one.fine))
             size += _size((one.true, one.false, *one.fine, *rest), most)
-            if size > most:  # `decided` grows quadratically with the filter; `false` does not
+            if size > most:  # `decided` may grow quadratically with the filter
                 opaque = _answer_by_program(node)
                 if node.op == "AND":
                     return answers(false, opaque.false, opaque.fine)
@@ -258,8 +258,8 @@ class Translator:
         return self._answer_text(node, test, Not(test))
 
     def _answer_text(self, node: Node, true: Expression, false: Expression) -> Answers:
-        """The answers for a test on a node as a String; after an error the String is null. An
-        attribute that is present can always be converted to a String."""
+        """The answers for a test on a node that is cast to a String; after an error the String is
+        null. An attribute that is present can always be converted to a String."""
         term = self.attribute(node) if isinstance(node, syntax.Name) else self.term(node, "string")
         return answers(true, false, (Not(IsNull(term)),))
 
@@ -392,7 +392,8 @@ def _answer_value(term: Expression, op: Comparison, value: Scalar) -> Answers:
 
 
 def _answer_bounded(term: Expression, op: Comparison, value: int) -> Answers:
-    """A test on a 64-bit attribute: a value that does not fit in 32 bits can't be cast."""
+    """The answers for a test on a 64-bit attribute: a value that does not fit in 32 bits is an
+    error."""
     fits = Between(term, Literal(INT_MIN), Literal(INT_MAX))
     found = _answer_value(term, op, value)
 

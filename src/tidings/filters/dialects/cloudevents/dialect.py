@@ -93,7 +93,8 @@ class _Reader:
         self.fail(at, kind, f"one of {_KINDS}")
 
     def named(self, body: Any, at: str) -> Expression:
-        """Filters by name, all of which must be true; the names are those of parts."""
+        """Parse `named`, an object of names and filters: all filters must be true, and each is a
+        named part."""
         if not isinstance(body, dict) or not body:
             self.fail(at, body, "an object of names and filters")
         items: list[Expression] = []

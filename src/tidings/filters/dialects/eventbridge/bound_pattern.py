@@ -78,7 +78,7 @@ class BoundPattern:
         tested = {field.path for field in self.pattern.fields}
         if self.pattern.choices or not tested >= set(nested):
             return None
-        # the expression was parsed from SQL, which an earlier version may have written
+        # if it is another object, it was parsed from SQL, which an earlier version may have written
         if node.items[0] is not self.plain:
             expected = plain_condition(self.pattern, attributes)
             if text_of(node.items[0]) != text_of(expected):

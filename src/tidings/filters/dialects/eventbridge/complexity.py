@@ -33,7 +33,7 @@ class _State:
     __slots__ = ("any", "on", "patterns", "shared")
 
     def __init__(self) -> None:
-        # for each token, the state after it that patterns share
+        # token -> the next state, which several patterns may share
         self.shared: dict[int, _State] = {}
         self.on: dict[int, list[_State]] = {}
         self.any: list[_State] = []
@@ -92,9 +92,10 @@ def _measure(start: _State) -> int:
     while pending:
         active = pending.pop()
         found = {one for state in active for one in state.any}
-        for token in {-2}.union(*(state.on for state in active)):  # -2: a byte that no pattern has
+        # -2 stands for any byte that no pattern contains
+        for token in {-2}.union(*(state.on for state in active)):
             after = found.union(*(state.on.get(token, ()) for state in active))
-            # a prefix that also includes the star after it matches too
+            # a prefix that ends with the star after one of these prefixes matches too
             further = [one for state in after for one in state.any if one not in after]
             most = max(most, sum(len(one.patterns) for one in (*after, *further)))
             if most > MOST or len(seen) > MOST_SETS:

@@ -8,10 +8,10 @@ condition:
     a = 'x' AND b > 5
     OR (isnested(a) OR isnested(b)) AND event_pattern('{...}')
 
-The first line is the same as in SQL and has the same boxes. The second line applies only if `a` or
-`b` is nested, so an event without nested values never reaches it. An attribute that is declared as
-anything but a list or a struct is never nested; if all attributes are declared like this, the
-second line is omitted.
+The condition before the OR is the same as in SQL and has the same boxes. The condition after the OR
+applies only if `a` or `b` is nested, so it is never evaluated for an event without nested values.
+An attribute that is declared as anything but a list or a struct is never nested; if all attributes
+are declared like this, the OR and the condition after the OR are omitted.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def expression_of(pattern: Pattern, attributes: Attributes | None) -> Expression
               if not is_single(field.path, attributes)}  # fmt: skip
     if not fields:
         return plain
-    # the keys are texts or paths, not values, because 1 and true are equal as keys
+    # the keys are texts or paths and not values, because in a dict 1 and true are the same key
     guards: dict[object, Expression] = {}
     for path, field in fields.items():
         # `in` can't be used here, because it treats 1 and true as equal
@@ -136,7 +136,7 @@ def _check(pattern: Pattern, attributes: Attributes, text: str) -> None:
 def _find_place(text: str, path: Path) -> int:
     try:
         return position(text, path)
-    except (ValueError, IndexError):  # inside $or, `path` leaves out some levels of the text
+    except (ValueError, IndexError):  # inside $or, `path` lacks some levels of the text
         return max(text.rfind(f'"{path[-1]}"'), 0)
 
 

@@ -40,7 +40,7 @@ def explain(text: str, event: Event, matched: bool) -> list[TestReport]:
 def _tests(
     pattern: dict[str, Any], path: tuple[str, ...], before: str, event: Event
 ) -> Iterator[TestReport]:
-    """One test for each field below a path; `before` is the place in an `$or`."""
+    """One test for each field below a path; `before` is the prefix for fields inside an `$or`."""
     for name, below in pattern.items():
         here = (*path, name)
         if name == OR and isinstance(below, list) and all(isinstance(b, dict) for b in below):

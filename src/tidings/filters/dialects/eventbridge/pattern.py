@@ -25,7 +25,7 @@ PREFIX_LETTERS, SUFFIX_LETTERS = "prefix/equals-ignore-case", "suffix/equals-ign
 
 
 class Alternative(msgspec.Struct, frozen=True):
-    """One alternative for a leaf, which must match any of the values in the way that `kind` says.
+    """One alternative for a leaf: the leaf must match one of the values, and `kind` says how.
 
     The values of `numeric` are pairs of a comparison and a number, which must all match. `but`
     means `anything-but`: there must be a leaf that matches none of the values.
@@ -51,7 +51,7 @@ class PatternField(msgspec.Struct, frozen=True):
 
     @property
     def values(self) -> tuple[Any, ...] | None:
-        """The values, one of which a leaf must equal; None if the field can match in other ways."""
+        """The values of which a leaf must equal one; None if the field can match otherwise."""
         if any(one.kind != EXACT or one.but for one in self.alternatives):
             return None
         return tuple(value for one in self.alternatives for value in one.values)

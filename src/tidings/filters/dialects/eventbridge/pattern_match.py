@@ -28,7 +28,7 @@ _LEAF = Attribute(("leaf",))
 
 
 class Need(msgspec.Struct, frozen=True):
-    """The requirement on the leaves at a path; without a condition, there must be no leaf."""
+    """A requirement on the leaves at a path; no condition means that there must be no leaf."""
 
     path: Path
     condition: Expression | None
@@ -46,7 +46,7 @@ def needs_by_root(fields: list[PatternField]) -> dict[str, tuple[Need, ...]]:
 
 
 def fits(value: Any, needs: Sequence[Need]) -> bool:
-    """Whether a value meets all needs, whose paths start at this value."""
+    """Whether a value meets all requirements; their paths start at this value."""
     value = normalise(value)
     if isinstance(value, list):
         return _fits_array(flatten(value), needs)
@@ -77,7 +77,7 @@ def _fits_array(elements: list[Any], needs: Sequence[Need]) -> bool:
             continue
         if need.condition is None:
             return False
-        # the same element must meet this need and all following ones
+        # the same element must meet this requirement and all following ones
         rest = (Need(need.path, need.condition, False), *needs[at + 1 :])
         return any(fits(one, rest) for one in elements)
     return True

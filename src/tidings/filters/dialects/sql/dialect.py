@@ -78,7 +78,7 @@ class _Parser:
         self.build = builders.Builder(text, context)
         self.depth = 0  # levels of brackets and prefixes around the current token
         self.height = 0  # levels of the expression that was built last
-        # the variables of `exists`, and the names that the builder gives them
+        # variable of an `exists` in the text -> its name in the expression
         self.scope: dict[str, str] = {}
         # each `any(list)` in the test that is being parsed
         self.open: list[tuple[str, Expression, int]] = []
@@ -186,7 +186,7 @@ class _Parser:
         return self.build.call(name, (left, right), (start, at), token.position)
 
     def close(self, node: Expression, mark: int) -> Expression:
-        """Turn each `any(list)` since the mark into an `exists` around its test.
+        """Turn each `any(list)` in `self.open` from `mark` on into an `exists` around its test.
 
         any(prices) > 5   ->   exists(prices, x -> x > 5)
         """
@@ -279,7 +279,7 @@ class _Parser:
             every = self.tokens[self.at - 1].word == "ALL"
             self.take("(", "an opening bracket after LIKE ANY or LIKE ALL")
             pairs = self.arguments("the list of LIKE")
-            # each pattern becomes a test that contains the value again
+            # each pattern becomes a separate test, which repeats the value
             if size * len(pairs) > MAX_LENGTH:
                 raise FilterError(
                     f"LIKE would repeat a value of {size:,} characters for each of {len(pairs):,} "

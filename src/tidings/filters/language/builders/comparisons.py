@@ -102,11 +102,11 @@ class ComparisonBuilder(LeafBuilder):
 
 
 def settle(node: Expression, other: str | None) -> Expression:
-    """Choose the type of a number with more digits than a double, given the type `other` of the
-    value that it is compared with. A double is compared with the number rounded to a double, as in
-    Spark; a decimal or an integer is compared with the exact number. If the type is not known, a
-    number of up to 17 digits counts as a double, because programs print doubles with up to 17
-    digits.
+    """Choose the type of a number that has more digits than a double can represent; `other` is the
+    type of the value that it is compared with. A double is compared with the number rounded to a
+    double, as in Spark; a decimal or an integer is compared with the exact number. If the type is
+    not known, a number of up to 17 digits counts as a double, because programs print doubles with
+    up to 17 digits.
     """
     if not isinstance(node, Literal) or not isinstance(node.value, LongDecimal):
         return node

@@ -1,5 +1,5 @@
-"""Function calls by the name in a text: functions of the table, of the application, of other
-dialects, and functions that have checks of their own, such as `isa`, `cidr` and `within_km`."""
+"""Builds function calls by name: functions of the table, of the application and of other dialects,
+and functions that have checks of their own, such as `isa`, `cidr` and `within_km`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ontologies: topics and which lies under which.
+"""Ontologies: topics, and which topic lies under which.
 
     a file ──topic_texts──> ontology: topics, each with its parents
     two ontologies ──revision──> the later one, in which removed topics have substitutes

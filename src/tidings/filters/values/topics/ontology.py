@@ -65,8 +65,8 @@ class Ontology:
         self.fingerprint = hashlib.blake2b(packed, digest_size=8).hexdigest()
 
     def declared(self) -> dict[str, list[str]]:
-        """The parents of each topic. The ontology can be rebuilt from them, its synonyms and its
-        retired topics."""
+        """The parents of each topic. The ontology can be rebuilt from the parents, the synonyms and
+        the retired topics."""
         return {child: list(parents) for child, parents in self._parents.items()}
 
     def _number(self) -> dict[str, int]:
@@ -114,8 +114,9 @@ class Ontology:
         return self._numbers.get(self.topic_of(topic)) if isinstance(topic, str) else None
 
     def isa(self, topic: str, above: str) -> bool | None:
-        """Whether a topic equals `above` or lies under it; None if either is unknown. Of a retired
-        topic `above`, also whether it lies under one of the topics that stand for it."""
+        """Whether a topic equals `above` or lies under it; None if either is unknown. If `above` is
+        retired, also true if the topic equals or lies under one of the topics that stand for
+        `above`."""
         topic, above = self.topic_of(topic), self.topic_of(above)
         if topic not in self._numbers or above not in self._numbers:
             return None

@@ -4,10 +4,10 @@
                   `── football                            `── football
 
 A removed topic is *retired*: its name stays known, so that interests in it and notifications about
-it are still accepted. Nothing is lost: the interest becomes one in the nearest topics that remain
-above it, and the notification lies under them. If no topic above it remains, the interest becomes
-one in the nearest topics that remain below it. If none remains there either, or if no name remains
-at all, the topic is unknown from then on.
+it are still accepted. An interest in a retired topic becomes an interest in the nearest remaining
+topics above it, and a notification about it lies under these topics, so no notification is lost. If
+no topic above it remains, the interest becomes one in the nearest remaining topics below it. If
+none of those remains either, the topic is unknown from then on.
 
 To rename a topic, make its old name a synonym of the new one. A synonym that is removed is treated
 like a topic under its target.
@@ -38,7 +38,7 @@ class Revision(msgspec.Struct, frozen=True):
 
 
 def revise(before: Ontology, after: Ontology) -> Revision:
-    """The ontology `after`, with the topics that only `before` has as retired topics."""
+    """The ontology `after`; topics that only `before` has are added to it as retired topics."""
     new = after.declared()
     old = before.declared() | {name: [topic] for name, topic in before.synonyms.items()}
     below: dict[str, list[str]] = {name: [] for name in old}
@@ -66,7 +66,7 @@ def revise(before: Ontology, after: Ontology) -> Revision:
 
 
 def _nearest(start: str, step: Callable[[str], Iterable[str]], after: Ontology) -> tuple[str, ...]:
-    """The first topics of the new ontology on all paths from a removed topic."""
+    """The nearest topics of the new ontology: the first on each path from a removed topic."""
     found: set[str] = set()
     seen = {start}
     stack = [start]

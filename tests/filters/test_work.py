@@ -11,7 +11,7 @@ import pytest
 from tidings.filters import parse
 from tidings.filters.canonical.cover_index import HullIndex
 from tidings.filters.language.evaluation import evaluate
-from tidings.filters.values.work_limit import WORTH, WorkError, limit_work
+from tidings.filters.values.work_limit import WORTH, WorkError, limit_work, look
 
 LONG: dict[str, Any] = {
     "s": "a." * WORTH,
@@ -89,3 +89,27 @@ def test_a_nested_pattern_looks_at_each_leaf() -> None:
     one = parse('{"l": ["x"]}', dialect="eventbridge")
     with looks_allowed(50), pytest.raises(WorkError):
         one.matches({"l": ["y"] * 100})
+
+
+def test_the_slow_clock_is_read_only_if_the_quick_one_says_that_it_may_be_late() -> None:
+    slow = quick = 0.0
+    reads: list[float] = []
+
+    def clock() -> float:
+        reads.append(slow)
+        return slow
+
+    with limit_work(clock, 10.0, lambda: quick):
+        reads.clear()
+        look()
+        assert not reads
+        slow, quick = 4.0, 10.0  # the thread waited for six seconds
+        look()
+        assert reads == [4.0]
+        quick = 15.9  # at least 0.1 are left
+        look()
+        assert reads == [4.0]
+        slow, quick = 10.1, 16.1
+        with pytest.raises(WorkError):
+            look()
+    look()

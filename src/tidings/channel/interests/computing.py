@@ -157,7 +157,7 @@ class Computing:
                 owner = min(owners(number) or ("",), key=spent.__getitem__)
                 began = clock()
                 try:
-                    with limit_work(clock, min(share - spent[owner], MOST - total)):
+                    with limit_work(clock, min(share - spent[owner], MOST - total), time.monotonic):
                         for term, node in terms:
                             look()
                             values[term] = key(evaluate(node, event))
@@ -182,7 +182,7 @@ def _size_factor(size: int) -> float:
 
 def _match(matchers: Iterable[Matcher], event: Mapping[str, object], seconds: float) -> list[int]:
     found: list[int] = []
-    with limit_work(time.thread_time, seconds):
+    with limit_work(time.thread_time, seconds, time.monotonic):
         for matcher in matchers:
             look()
             found += matcher.match(event)  # type: ignore[arg-type]

@@ -526,8 +526,8 @@ class RootNode(Server):
         async with self._revising:
             if self.kind.kind != "content":
                 raise TidingsError(
-                    f"found a channel of {self.kind.kind}, expected one of filters; only those can "
-                    "adopt a snapshot"
+                    f"found a channel of {self.kind.kind}, expected one of filters; other channels "
+                    "can't adopt a snapshot"
                 )
             adoption = await loop.run_in_executor(None, Adoption, self._path, asked, self._key_of)
             if not len(adoption):

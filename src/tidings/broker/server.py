@@ -121,7 +121,7 @@ class Server:
 
     @property
     def door(self) -> Door:
-        """Where the node listens, and who may connect at present."""
+        """Where the node listens, and who may connect now."""
         return self.connections.door
 
     async def start(self) -> None:

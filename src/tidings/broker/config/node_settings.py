@@ -1,4 +1,4 @@
-"""The settings of a node, as its file has them."""
+"""The settings in a node's file."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ MOST_WAITING_ALL = 10_000  # the most waiting messages of all neighbours
 
 
 class Backlog:
-    """Waiting messages, processed in turns. `take` processes one message."""
+    """Waiting messages; their senders take turns. `take` processes one message."""
 
     def __init__(
         self,

@@ -135,7 +135,7 @@ class ArrayInterests:
         text = self._filters.text(interest)
         filter_ = self._filters.read(interest) if newer else None
         if filter_ is not None and filter_.key != key:
-            raise TidingsError("found an identity that is not that of the filter")
+            raise TidingsError("found an identity that does not belong to the filter")
         return self._nodes.add_between(self.take_number(), text, key, above, below, newer, filter_)
 
     # -- for preprocessors ---------------------------------------------------------------------

@@ -11,8 +11,8 @@
     tls.py, tls_probe.py, router_url.py, lives.py, watching.py    helpers of links
 
 Users get `connect`, `connect_blocking` and the classes around them from `tidings`. All other names
-are for broker, cli and studies. For what users call, start at agent.py; for what makes routers
-fast, start at forwarding.py.
+are for broker, cli and studies. Start at agent.py for what users call, or at forwarding.py for what
+makes routers fast.
 """
 
 from tidings.network.agent import Agent, connect

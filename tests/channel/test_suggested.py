@@ -153,7 +153,7 @@ def test_what_must_be_placed_by_the_rendezvous_point() -> None:
     assert far.find_place(b"lower(m) = 'a'") is None
     root = ArrayInterests()
     first = root.place(b"n > 1").node
-    with pytest.raises(TidingsError, match="found an identity that is not that of the filter"):
+    with pytest.raises(TidingsError, match="found an identity that does not belong to the filter"):
         root.place_at(b"n > 2", bytes(16), (), (), (first,))
     node = root.place_at(b"n >", bytes(16), (), (), ()).node
     assert root.tag(b'{"n": 5}') == [first]

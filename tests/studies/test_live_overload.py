@@ -27,7 +27,7 @@ def test_what_is_wrong_is_noticed() -> None:
     traffic.due, traffic.arrived, traffic.serials = [1.0, 2.0], [1.5, 2.5], [7, 8]
     traffic.check()
     traffic.serials = [7, 9]
-    with pytest.raises(WrongMatches, match="2 numbers from 7 to 9"):
+    with pytest.raises(WrongMatches, match="2 different serials from 7 to 9"):
         traffic.check()
     traffic.serials, traffic.twice = [7, 8], 1
     with pytest.raises(WrongMatches, match="1 were delivered twice"):

@@ -1,9 +1,9 @@
-"""Sees to the neighbours of a node: closes the links of silent ones, and sends beats to idle ones.
+"""Periodic work for a node's neighbours: closes links of silent ones, and sends beats to idle ones.
 
     tick ──────────── some ── others ── others ──────────── tick
 
-It takes tens of milliseconds to see to thousands of neighbours, and nothing is forwarded meanwhile.
-So between two ticks, some of them are seen to at a time.
+For thousands of neighbours, this takes tens of milliseconds, in which nothing is forwarded. So the
+work is divided into steps between two ticks; each step serves some of the neighbours.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidings.routing.channels import KEEP_ALIVE, Channels
 from tidings.routing.forwarding import Name, Router, Sent
 from tidings.routing.root import Rendezvous
 
-STEPS = 8  # between two ticks, in which all neighbours are seen to, if there are many
+STEPS = 8  # steps between two ticks, if there are many neighbours
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Attention:
         self._node, self._channels, self._limits = node, channels, limits
 
     async def attend(self, seconds: float) -> None:
-        """Attend to all neighbours within this time."""
+        """Do the work for all neighbours, spread over this time."""
         node = self._node
         links = [(name, link) for name, link in node.links.items() if name != UPSTREAM]
         steps = min(STEPS, 1 + len(links) // 100)
@@ -54,7 +54,7 @@ class Attention:
                 if step == steps - 1:
                     self._limits.end_check(link for _, link in links)
                 node.dispatch(node.machine.keep_alive(node.now, KEEP_ALIVE * steps))
-            except Exception:  # the others may succeed
+            except Exception:  # the next steps may succeed
                 _log.exception("%s: the neighbours could not be checked", node.machine.name)
             await asyncio.sleep(seconds / steps)
 
@@ -73,11 +73,11 @@ class Attention:
             elif self._channels.links.is_stuck(name):
                 link.close("the receiver does not read the messages of a channel")
             known = neighbours.get(name)
-            if known is not None:  # its messages may wait in the backlog
+            if known is not None:  # the machine does not see messages in the backlog yet
                 known.heard = max(known.heard, link.heard)
 
     def note_heard(self) -> None:
-        """Note of which neighbours something was heard, for the channels that they use."""
+        """Tell the channels of each neighbour when it was last heard."""
         for channel in self._channels.awake.values():
             if not channel.is_kept:
                 for name in channel.below:

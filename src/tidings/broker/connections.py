@@ -32,7 +32,7 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.root import name_direct
 
 SELDOM = 10.0  # seconds between two warnings
-MOST_SAID = 300  # characters of a warning that quotes a stranger; each may take ten bytes
+MOST_SAID = 300  # the most characters of a warning that quotes a stranger; each may take ten bytes
 
 _log = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ class Connections:
         return found
 
     async def welcome_local(self, found: socket.socket) -> None:
-        """Make a link of a connection that came through the channel's folder."""
+        """Accept a connection that came through the channel's folder, as a link."""
         found.setblocking(False)
         link = self._accept()
         self._local.add(link)
@@ -191,8 +191,8 @@ class Connections:
         return found if isinstance(found, str) else self._register.admit_ticket(found)
 
     def present_ticket(self, link: Link, data: bytes) -> str:
-        """Take the next ticket of a client that is linked with one; return why it is refused, or an
-        empty string."""
+        """Take the next ticket of a client that connected with a ticket; return why it is refused,
+        or an empty string."""
         before = self._permissions[link]
         found = self._admit_ticket(before.name, data)
         if isinstance(found, str):
@@ -227,8 +227,8 @@ class Connections:
                 self._places.take(before)
 
     def renew(self, tokens: Tokens | None, tickets: Mapping[str, str] | None = None) -> int:
-        """Use other tokens, and the tickets of other keys, from now on; return the number of closed
-        links. Clients with a ticket must show it again.
+        """From now on, accept these tokens, and tickets signed with these keys; return the number
+        of closed links. Clients with a ticket must show it again.
 
         A client with more rights than before keeps its link and may use them at once. A client with
         fewer or different rights is disconnected and told why. Everything granted under its old
@@ -236,11 +236,11 @@ class Connections:
         self.door = msgspec.structs.replace(self.door, tokens=tokens, tickets=tickets)
         self._tickets = PublicKeys(tickets)
         if not self.door.is_guarded:
-            return 0  # anybody may still connect
+            return 0  # without tokens, anybody may connect
         self._register = PermissionRegister(tokens)
         ended = 0
         for link, before in [*self._permissions.items()]:
-            if before.direct or link in self._local:  # its router, or the folder, checks its rights
+            if before.direct or link in self._local:  # no token decides its rights
                 continue
             if before.expires:
                 ended += 1
@@ -275,7 +275,7 @@ class Connections:
     def remove(self, link: Link, reason: str) -> None:
         """Forget a link that was closed."""
         if link in self.connection_limits and link.bytes_in and not link.bad:
-            self._log_refusal(reason)  # without any bytes, it was only a port check
+            self._log_refusal(reason)  # a connection that sent no bytes only checked the port
         self.connection_limits.remove(link)
         if link.bad:
             self.connection_limits.counts["bad frame"] += 1
@@ -307,8 +307,9 @@ class Connections:
         return len(self._ends)
 
     def renew_ticket(self, link: Link, text: str) -> str:
-        """Extend a direct link because of a new ticket; return why not, or an empty string. A
-        ticket with other rights ends the link: the agent connects again with the new ticket."""
+        """Extend a direct link until its new ticket expires; return why this is refused, or an
+        empty string. A ticket with other rights ends the link: the agent connects again with the
+        new ticket."""
         before = self._permissions[link]
         agent = before.name.rpartition("/direct-")[0]
         ticket = self.tickets.read(text, agent, time.monotonic())
@@ -354,7 +355,7 @@ class Connections:
 
 
 def _refuse_name(name: str) -> str:
-    """Why nobody can have a name; empty if somebody can."""
+    """Why no client may have this name; empty if a client may."""
     if not name or name.startswith(UPSTREAM[:-1]):
         return "found no name, expected one in the greeting"
     if not name.isprintable():
@@ -363,7 +364,8 @@ def _refuse_name(name: str) -> str:
 
 
 def _permissions_of(ticket: DirectTicket) -> Permissions:
-    """The permissions of an agent with a ticket: it subscribes, within the limits of its router."""
+    """The permissions of an agent with a ticket: it may subscribe, within the limits that its
+    router sets."""
     texts = ticket.within
     within = " AND ".join(f"({text})" for text in texts) if len(texts) > 1 else "".join(texts)
     name = name_direct(ticket.agent, ticket.owner)

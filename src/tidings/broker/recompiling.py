@@ -13,12 +13,12 @@ import time
 from tidings.channel.interests import ArrayInterests, Compilation
 
 AGAIN = 300.0  # seconds before another attempt after a failure
-MOST_FAILED = 5  # failures in a row, after which only the next start compiles
+MOST_FAILED = 5  # after this many failures in a row, only the next start compiles
 _log = logging.getLogger(__name__)
 
 
 class Recompiling:
-    """At most one compilation at a time."""
+    """Runs at most one compilation at a time."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
@@ -30,8 +30,8 @@ class Recompiling:
         """How many compilations were used."""
 
     def tend(self, interests: ArrayInterests) -> None:
-        """Start a compilation if it is due. `interests` are now in use; a compilation of earlier
-        interests is not used."""
+        """Start a compilation if it is due. `interests` are those in use now; a compilation of
+        earlier interests is discarded."""
         self._interests = interests
         at_work = self._task is not None and not self._task.done()
         if at_work or not interests.is_due or self._failures >= MOST_FAILED:

@@ -6,7 +6,7 @@
 About once a beat each node sends a report, so every node knows its whole subtree, with a delay of
 one beat per level. Reports expire after the same time as silent neighbours. Reports are bounded:
 all reports together describe at most MOST_REPORTED nodes, and the largest reports are cut first. So
-the reports of a neighbour can crowd out others only if there are very many neighbours.
+one neighbour's report displaces those of others only if there are very many neighbours.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from tidings.routing.forwarding import Name, Router
 from tidings.routing.protocol import messages as m
 from tidings.routing.root import Rendezvous
 
-MOST_LISTED = 5_000  # links in a report: 3 MB with the longest names
-MOST_CHANNELS = 1_000  # channels, and preprocessors, in a report: 1 MB with the longest names
+MOST_LISTED = 5_000  # the most links in a report: 3 MB with the longest names
+MOST_CHANNELS = 1_000  # the most channels, or preprocessors, in a report: 1 MB with long names
 # the order in which links are listed; of the same kind, those with the longest queues come first
 _ORDER: tuple[m.Kind, ...] = ("above", "router", "agent", "watcher", "direct")
 _KINDS = {kind: number for number, kind in enumerate(_ORDER)}
@@ -66,7 +66,7 @@ class Rate:
         self._count = self.per_second = 0
 
     def measure(self, count: int, now: float) -> int:
-        """The present rate per second, since a time about a second ago."""
+        """The rate per second, measured over at least the last half second."""
         passed = now - self._at
         if passed > 0.5:
             self.per_second = max(0, round((count - self._count) / passed))
@@ -104,8 +104,8 @@ class Reports:
         return "watcher" if name in self.watchers else "agent"
 
     def end_link(self, link: LinkCounts, *, above: bool = False) -> None:
-        """Add the counts of a closed link. The report of the other end is kept, to show which node
-        is missing."""
+        """Add the counts of a closed link. The last report of the node at its other end is kept, to
+        show which node is missing."""
         self.watchers.discard(link.name)
         self.past = self.past.plus(link, above)
 
@@ -151,7 +151,7 @@ class Reports:
         while over > 0:
             largest = max(self.known.values(), key=lambda known: len(known.nodes))
             kept = max(1, len(largest.nodes) - over)
-            if kept == len(largest.nodes):  # each report has one node
+            if kept == len(largest.nodes):  # every report has only one node
                 del self.known[newest]
                 return
             over -= len(largest.nodes) - kept
@@ -159,7 +159,7 @@ class Reports:
 
 
 class Reporting(Protocol):
-    """The parts of a running node from which its status is read."""
+    """The part of a running node's interface that its status is computed from."""
 
     machine: Router | Rendezvous
     channels: Channels
@@ -182,8 +182,8 @@ class Reporting(Protocol):
 
 
 def status_of(node: Reporting, now: float) -> m.NodeStatus:
-    """The status of a node, without the nodes below it. Cost: a look at each link, and more for the
-    few that are listed, because nothing is forwarded meanwhile."""
+    """The status of a node, without the nodes below it. Nothing is forwarded meanwhile, so each
+    link is only looked at briefly; the few that are listed cost more."""
     machine, past = node.machine, node.reports.past
     upstream = machine.upstream if isinstance(machine, Router) else None
     published, told_in = past.published, past.told_in
@@ -297,7 +297,7 @@ def _count_subscribed(machine: Router | Rendezvous, name: Name) -> int:
 
 
 def _is_tree(nodes: tuple[m.NodeStatus, ...], sender: str) -> bool:
-    """Whether a report begins with its sender and each other node is below an earlier one."""
+    """Whether a report begins with its sender, and lists each other node below an earlier one."""
     if not nodes or nodes[0].depth or nodes[0].name != sender:
         return False
     depth = 0

@@ -1,4 +1,4 @@
-"""A running rendezvous point. It acknowledges only what is on the disk.
+"""A running rendezvous point. It acknowledges publications only when they are on the disk.
 
 Many acknowledgments share one sync.
 """
@@ -61,11 +61,11 @@ if TYPE_CHECKING:
     from tidings.channel.related import PublicationMerits
     from tidings.relations import RelationSettings
 
-FEW = 8  # if a buffer has fewer frames, they are read one by one
+FEW = 8  # the frames of a buffer with fewer are read one by one
 LOAD_AGAIN = 10.0  # seconds before another attempt to load kernels
-TEND_AGAIN = 30.0  # seconds before another attempt to tend to the journal
-ATTEMPTS = 4  # to adopt a snapshot while nodes come and go
-MOST_TOLD = 200  # characters of the names of predicates in a status
+TEND_AGAIN = 30.0  # seconds before another attempt to maintain the journal
+ATTEMPTS = 4  # attempts at a change that must not overlap with changes of nodes
+MOST_TOLD = 200  # the most characters that a status gives to names of predicates
 
 _REACHED = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # host to listen on -> host to connect to
 
@@ -91,8 +91,9 @@ class RootNode(Server):
         direct: Direct | None = None,
         relations: RelationSettings | None = None,
     ) -> None:
-        """`direct` says to whom links are offered that bypass the tree; None: to nobody. Without
-        `relations`, frames have no context, and nothing is related."""
+        """`direct` says which agents are offered links that bypass the tree; None offers no such
+        links. Without `relations`, frames have no context, and no notification is related to a
+        filter."""
         self._relations = relations
         self._merits = self._make_merits(door.limits)
         self._direct = direct or Direct(0)
@@ -125,7 +126,7 @@ class RootNode(Server):
             self._path, lambda: self.machine, self._prepare, self.after_receiving,
             self._await_stored, self.adopt, self.redeclare,
         )  # fmt: skip
-        # what waits for the disk: how many writes, and who waits
+        # for each waiting task: the number of writes it waits for, and its future
         self._awaiting: list[tuple[int, asyncio.Future[None]]] = []
         super().__init__(machine, door, forwarding)
         if relations is not None and self._merits is not None:
@@ -136,7 +137,7 @@ class RootNode(Server):
         self._writing: asyncio.Task[None] | None = None
         self._revising = asyncio.Lock()
         self._tending: asyncio.Task[None] | None = None
-        self._tended = float("-inf")  # when tending last failed
+        self._tended = float("-inf")  # when maintaining the journal last failed
         self._takes_parts = False  # are the kernels for parts and runs loaded?
         self._tried = 0.0  # when a restart of the machine was last tried
         self._recompiling = Recompiling()
@@ -160,7 +161,8 @@ class RootNode(Server):
         machine.offers.issue = self._issue
 
     def _issue(self, message: m.Apply) -> tuple[str, str]:
-        """The address and the ticket of a direct link, unless there are too many."""
+        """The address and the ticket for a direct link; both empty if there are too many such
+        links."""
         if self.connections.count_direct() >= self._direct.links:
             self.machine.beyond["direct links"] += 1
             return "", ""
@@ -189,7 +191,8 @@ class RootNode(Server):
         self._spawn(self._load_block_kernels())
 
     def _welcome_soon(self) -> Callable[[socket.socket], None]:
-        """Makes a link of a connection through the folder; it may be called in any thread."""
+        """A function that accepts a connection through the folder. It may be called in any
+        thread."""
         loop = asyncio.get_running_loop()
 
         def welcome(found: socket.socket) -> None:
@@ -209,11 +212,12 @@ class RootNode(Server):
             raise EnvironmentProblem(f"the journal {self._path} can't be written at present")
         done = asyncio.get_running_loop().create_future()
         self._awaiting.append((self.machine.written, done))
-        self.after_receiving()  # even if all of it has just been written
+        self.after_receiving()  # wakes this task even if all is written already
         await done
 
     def _tell_stored(self, upto: int, problem: str = "") -> None:
-        """Wake those that wait for the first `upto` writes; all of them if there is a problem."""
+        """Wake the tasks that wait for one of the first `upto` writes, or all tasks if there is a
+        problem."""
         left = []
         for count, done in self._awaiting:
             if done.done():
@@ -239,7 +243,7 @@ class RootNode(Server):
             super().take_question(link, message)
 
     def _advise(self, link: Lane, message: m.Advise) -> None:
-        """Tell an agent which routers there are, and how busy they are."""
+        """Send an agent the list of routers, with how busy each is."""
         machine, now = self.machine, self.now
         machine.context.now = now
         machine.hear(link.name)
@@ -266,9 +270,9 @@ class RootNode(Server):
     # -- predicates ----------------------------------------------------------------------------
 
     def _take_later(self, link: Lane, message: m.Message) -> None:
-        """Process a message. A publication that needs predicates waits for them, and so do those of
-        the same publisher that come after it. Its body is sent early, if the channel has
-        relations."""
+        """Process a message. A publication that needs predicates waits for them, and later
+        publications of its publisher wait behind it. If the channel has relations, bodies are sent
+        early."""
         if self.early is not None and isinstance(message, m.Publish | Run):
             self._send_early(self.early, message)
         if not isinstance(message, m.Publish | Run) or not self._deciding.holds(link, message):
@@ -286,7 +290,7 @@ class RootNode(Server):
             relating = self.machine.tagger.relating
             if relating is not None:
                 early.publish(self.own, message, relating.context)
-        except Exception:  # the notification follows as usual
+        except Exception:  # the notification itself follows as usual
             _log.exception("%s: a notification could not be sent early", self._name)
 
     def _missing_calls(self, content: bytes) -> Sequence[PredicateCall]:
@@ -300,35 +304,35 @@ class RootNode(Server):
         return PredicateHelpers(kind.definition, kind.decisions, self._switch_off)
 
     async def _switch_off(self, name: str, reason: str) -> None:
-        """Switch a predicate off, as a new version of the channel: every process that tags learns
-        of it, and the subscribers whose filters call it are refused, with the reason."""
+        """Switch a predicate off. This creates a new version of the channel: every process that
+        tags learns of it, and filters that call the predicate are refused, with the reason."""
         _log.error("the predicate '%s' is switched off: %s", name, reason)
         await self.revise(self.kind.switch_off({name: reason}))
 
     async def _take_fault(self, sender: str, fault: m.Fault) -> None:
-        """Switch a predicate off that fails in the processes of a pipeline."""
+        """Switch off a predicate that fails in the processes of a pipeline."""
         definition, name = self.declaration.kind.definition, fault.predicate
         is_used = name in definition.callable_predicates and name not in self._faulty
         if is_used and definition.predicates[name] == fault.version:
-            self._faulty.add(name)  # others may report it meanwhile
+            self._faulty.add(name)  # other processes may report it meanwhile
             try:
                 await self._switch_off(name, f"{fault.reason} (at {sender})")
             finally:
                 self._faulty.discard(name)
 
     def _list_off(self) -> str:
-        """The names of the predicates that are switched off, as a status has them."""
+        """The names of the predicates that are switched off, as a status shows them."""
         names = ", ".join(sorted(self.declaration.kind.definition.off))
         return names if len(names) <= MOST_TOLD else names[: MOST_TOLD - 3] + "..."
 
     async def _renew_helpers(self) -> None:
-        """Use processes for the predicates of the present declaration."""
+        """Replace the helper processes by ones for the predicates of the current declaration."""
         before, self._helpers = self._helpers, self._make_helpers()
         await before.stop()
 
     async def _load_block_kernels(self) -> None:
-        """Load the kernels for parts and for runs of publications. Nothing else waits for them. If
-        that fails, because the disk is full for example, try again later."""
+        """Load the kernels for parts and for runs of publications; nothing else needs them. If that
+        fails, because the disk is full for example, try again later."""
         while True:
             try:
                 await asyncio.get_running_loop().run_in_executor(None, load_block_kernels)
@@ -342,7 +346,7 @@ class RootNode(Server):
     def take_runs(self, lane: Lane, buffer: bytes, starts: list[int]) -> bool:
         if not self._takes_parts or len(starts) < FEW:
             return False
-        ask_for_kernels()  # many publications come at once, so frames should be found fast too
+        ask_for_kernels()  # there are many frames, so finding them should be fast too
         link = lane.link
         for at, run in find_runs(buffer, starts):
             found = self.connections.permissions_in(link, self.door.channel)
@@ -387,7 +391,7 @@ class RootNode(Server):
         return machine
 
     def _make_merits(self, limits: Limits) -> PublicationMerits | None:
-        """What publications are worth, in a channel whose order is merit."""
+        """Computes the merits of publications, if the channel's order is merit; otherwise None."""
         if self._relations is None or self._relations.order != "merit":
             return None
         from tidings.channel.related import PublicationMerits
@@ -401,7 +405,7 @@ class RootNode(Server):
         extra: ExtraFields | None,
         kind: Kind,
     ) -> ArrayInterests:
-        """The interests of the channel, with relations if its file has them."""
+        """The interests of the channel, with relations if its file describes some."""
         if self._relations is None:
             return ArrayInterests(None, stored, last, self._limits, extra, self._folder, kind)
         from tidings.channel.related import RelatedArrayInterests
@@ -502,8 +506,8 @@ class RootNode(Server):
             raise EnvironmentProblem(f"the journal {self._path} can't be written at present")
 
     def _start_machine(self, following: Mapping[str, Heard]) -> None:
-        """Go on with another state machine, in a life that has begun already. Followers may not
-        have been heard meanwhile, and must acknowledge what changed."""
+        """Continue with another state machine, in a life that has begun already. Followers count as
+        heard now, and must acknowledge the changes."""
         machine = self._load_machine()
         machine.stamps.continue_from(self.machine.stamps)
         self.take_machine(machine)
@@ -522,8 +526,8 @@ class RootNode(Server):
         async with self._revising:
             if self.kind.kind != "content":
                 raise TidingsError(
-                    f"found a channel of {self.kind.kind}, expected one of filters; only those can "
-                    "adopt a snapshot"
+                    f"found a channel of {self.kind.kind}, expected one of filters; other channels "
+                    "can't adopt a snapshot"
                 )
             adoption = await loop.run_in_executor(None, Adoption, self._path, asked, self._key_of)
             if not len(adoption):
@@ -554,15 +558,15 @@ class RootNode(Server):
                 raise TidingsError(f"the filter {one.text!r:.200} is refused: {one.reason}")
 
     def _key_of(self, text: str, dialect: str) -> bytes | None:
-        """The identity of a filter; None if it is refused."""
+        """The identity of a filter; None if the filter is refused."""
         try:
             return self.declaration.kind.parse(text, dialect).key
         except TidingsError:
             return None
 
     def _begin_revised(self) -> None:
-        """Begin a life at a start. If the file has another kind of interest than before, this is a
-        revision."""
+        """Begin a life when the node starts. If the file has another kind of interest than before,
+        this is a revision."""
         before, now = self.declaration.kind_before(), self.declaration.kind
         same_text = self.declaration.text == self.journal.history.declaration
         if same_text or all(one and not one.definition.encode() for one in (before, now)):
@@ -572,8 +576,8 @@ class RootNode(Server):
             self._replace_nodes(placed, self._read(now))
 
     def _replace_nodes(self, before: Sequence[Placed], fresh: ArrayInterests) -> None:
-        """Begin a life in which interests have another meaning, with new nodes for those that have
-        other nodes below them than before. All of it is on the disk when this returns."""
+        """Begin a life in which interests may have another meaning. Interests that now have other
+        nodes below them get new nodes. All changes are on the disk when this returns."""
         after = fresh.all_placed()
         changed = find_changed(before, after)
         self.journal.begin_life(draw_life(revised=True))
@@ -583,8 +587,8 @@ class RootNode(Server):
             self.journal.write(batch)
 
     def _read(self, kind: Kind) -> ArrayInterests:
-        """Read the stored filters as this kind does. If there are many, they are compiled, and need
-        only be opened the next time."""
+        """Read the stored filters by the rules of this kind. If there are many, they are compiled;
+        the next call then only opens the result."""
         stored, last = self.journal.interests(), self.journal.history.base
         return self._make_interests(stored, last, None, kind)
 
@@ -615,7 +619,7 @@ class RootNode(Server):
         return self.extra.fields
 
     def _renew(self, interests: ArrayInterests) -> None:
-        """If stored filters are read differently than before, programs that tag must start over."""
+        """If stored filters are now read differently, tell programs that tag to start over."""
         hidden, declaration = tuple(sorted(interests.refused)), self.declaration.text
         history = self.journal.history
         if (hidden, declaration) != (history.hidden, history.declaration):
@@ -636,9 +640,9 @@ class RootNode(Server):
         self.journal.close()
 
     def after_receiving(self) -> None:
-        """Start a write, unless a write is running or nothing waits for one; records that arrive
-        meanwhile share the next sync. Fast notifications need no write, but if a write is running,
-        they are sent after it."""
+        """Start a write, unless a write is running or nothing needs to be written. Records that
+        arrive during a write share the next sync. Fast notifications need no write, but if a write
+        is running, they are sent after it."""
         if self._writing is not None and not self._writing.done():
             return
         waits = self.journal.has_waiting or len(self.machine.queue) > 0 or self._awaiting
@@ -679,7 +683,7 @@ class RootNode(Server):
             self._tend()
 
     def _tend(self) -> None:
-        """Tend to the journal and to the filters in the background if that is due."""
+        """Maintain the journal and recompile the filters in the background, if that is due."""
         self._recompiling.tend(self._interests)
         at_work = self._tending is not None and not self._tending.done()
         if not at_work and self.now - self._tended > TEND_AGAIN and self.journal.is_due:
@@ -723,6 +727,6 @@ class RootNode(Server):
 
 
 def _must_split(run: Run, found: Permissions) -> bool:
-    """Must the publications of a run be checked one by one? Otherwise all of them are accepted,
+    """Must the publications of a run be checked one by one? If not, all of them are accepted,
     because they have the same publisher."""
     return bool(found.refusal(run.message(0))) or (not found.may_tag and run.lacks_contents)

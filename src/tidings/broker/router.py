@@ -20,8 +20,8 @@ from tidings.routing.protocol import Times, frames, messages as m
 if TYPE_CHECKING:
     from tidings.routing.learning import Serving
 
-OVERLOAD = 4 << 20  # bytes that wait for a slow node above, beyond which nothing is read from below
-CHANNEL_CACHE_BYTES = 1 << 20  # for each channel with traffic, except the router's own
+OVERLOAD = 4 << 20  # if more bytes wait for a slow node above, nothing is read from below
+CHANNEL_CACHE_BYTES = 1 << 20  # for each other channel with traffic
 
 
 class RouterNode(Server):
@@ -48,10 +48,10 @@ class RouterNode(Server):
     ) -> None:
         """`upstream` has the addresses of the node above, for the router's own channel; `hops` has
         those of other nodes above. `routes` say which hop other channels take; the hop "" is
-        `upstream`. `places` says who is asked where a new node belongs in the graph of the router's
+        `upstream`. `places` says whom the router asks where a new node belongs in the graph of its
         own channel. With `show_token`, preprocessors see `token` if the node above signs no
         tickets. `relations` loads the settings of channels with relations, when a context is first
-        seen; without it, they are those of the shipped files."""
+        seen; without it, the settings in the shipped files are used."""
         self._load_relations = relations or load_examples
         self._frames = FrameCache(cache_bytes)
         machine = Router(name, UPSTREAM, times, self._frames, draw_life(), door.limits)
@@ -247,15 +247,15 @@ class RouterNode(Server):
         self, above: Above, number: int, channel: Channel, buffer: bytes, starts: list[int],
         ends: list[int],
     ) -> None:  # fmt: skip
-        """Forward frames without decoding them if they belong to this life. Serials increase, so
-        the last frame has the highest serial. It is enough to check the first and the last frame,
-        because nodes exchange a lineage between two lives."""
+        """Forward frames without decoding them, if they belong to this life. Serials increase, so
+        the last frame has the highest serial. Only the first and the last frame are checked: when a
+        life begins, nodes exchange the lineage, which separates the frames of two lives."""
         machine = self.channels.wake(channel, self.now)
         channel.used = self.now
         first, _ = frames.place_of(buffer, starts[0])
         last, serial = frames.place_of(buffer, starts[-1])
         if first == last == machine.epoch:
-            if not serial:  # a fast notification has no serial: look at the others
+            if not serial:  # the last one is a fast notification, without a serial
                 serial = max(frames.place_of(buffer, start)[1] for start in starts)
             machine.note_passed(serial)
             self.forward(buffer, starts, ends, channel)

@@ -82,9 +82,9 @@ class Server:
         self.began = self.now
         self.above = ""  # the name of the node above
         self.passed_on = 0  # notifications forwarded so far
-        self._marks = 0  # the number of marks of one of the latest notifications
+        self._marks = 0  # the number of marks of a recent notification
         self.reports = Reports(machine.times.expire)
-        self.rate = Rate()  # of notifications to neighbours
+        self.rate = Rate()  # the rate of notifications to neighbours
         self._pausing = False  # is reading from neighbours paused?
         self.channels.links.unread = self._unread_bytes
         self.credit = Credit(self.channels.links)
@@ -121,7 +121,7 @@ class Server:
 
     @property
     def door(self) -> Door:
-        """Where the node listens, and who may connect at present."""
+        """Where the node listens, and who may connect now."""
         return self.connections.door
 
     async def start(self) -> None:
@@ -140,12 +140,13 @@ class Server:
 
     @property
     def reached(self) -> str:
-        """The address by which agents reach the node; empty if it should not be advised."""
+        """The address by which agents reach the node; empty if agents should not be told to use
+        it."""
         return self.door.address_at(self.port)
 
     @property
     def undeclared(self) -> int:
-        """Fields of publications that the channel does not declare; only a root counts them."""
+        """How many fields of publications the channel does not declare; only a root counts them."""
         return 0
 
     async def stop(self) -> None:
@@ -160,24 +161,24 @@ class Server:
     # -- connections ---------------------------------------------------------------------------
 
     def renew(self, tokens: Tokens | None, token: str = "") -> int:
-        """Use other tokens from now on, and `token` for the node above; return the number of closed
-        links. See `Connections.renew`."""
+        """From now on, accept these tokens, and show `token` to the node above; return the number
+        of closed links. See `Connections.renew`."""
         return self.connections.renew(tokens)
 
     def renew_keys(self, keys: Mapping[str, str] | None) -> None:
-        """Accept the grants of other keys from now on. Grants of keys that were removed end."""
+        """From now on, accept grants signed with these keys. Grants of removed keys end."""
         self._grants.renew(keys)
         for channel in self._channels_with_grants():
             sent = self._grants.revoke(channel.machine, self.now)
             self.transmit(self.channels.send(channel, sent, self.now))
 
     def _channels_with_grants(self) -> list[Channel]:
-        """The channels in which a grant may be in use: those with one do not sleep."""
+        """The channels in which a grant may be in use: a channel with a grant never sleeps."""
         return [*self.channels.awake.values()]
 
     @property
     def refused(self) -> int:
-        """Connections that were refused, or closed because of what they sent."""
+        """How many connections were refused, or closed because of bad or too much data."""
         return self.connection_limits.counts.total()
 
     def refusals(self) -> dict[str, int]:
@@ -196,7 +197,8 @@ class Server:
         """Why there is no room for a neighbour; empty if there is room."""
         most, known = self.limits.neighbours, self.machine.neighbours
         if len(known) >= most and name not in known:
-            # a neighbour that reconnects sends everything again, so those without a link can go
+            # neighbours without a link can be dropped: if they reconnect, they send everything
+            # again
             for gone in [*known.keys() - self.links.keys()]:
                 self.machine.drop(gone)
             self.dispatch(self.machine.drain_outgoing())
@@ -237,7 +239,7 @@ class Server:
         self._end_slice()
 
     def _lane(self, link: Link) -> Lane | None:
-        """The lane of the frames that are being received; None if their channel is closed."""
+        """The lane of the frames that are being received; None if their channel was closed."""
         if not link.number or not link.name:
             return link
         found = self._lanes.get(link, {}).get(link.number)
@@ -248,8 +250,8 @@ class Server:
         return found
 
     def take_runs(self, lane: Lane, buffer: bytes, starts: list[int]) -> bool:
-        """Process the frames of a buffer, with publications as runs; False if nothing was done,
-        because this node or this buffer has no runs."""
+        """Process the frames of a buffer, with publications as runs. Return False, and do nothing,
+        if this node takes no runs, or if the buffer has too few frames."""
         return False
 
     def _take_frame(self, link: Link, lane: Lane | None, buffer: bytes, start: int) -> None:
@@ -271,7 +273,8 @@ class Server:
             self.connections.greet(link, message, self._room_for)
 
     def _begin_link(self, link: Link, hello: m.Hello) -> None:
-        """A neighbour was welcomed: number 0 of its link is the channel of its greeting."""
+        """Begin to use the link of a new neighbour: number 0 on it is the channel named in the
+        greeting."""
         is_own = not hello.opens and hello.channel == self.door.channel
         flow = Flow(link.taken, link.sent, most=link.most_waiting)
         self.channels.begin_link(link.name, self.own if is_own else None, self.now, flow)
@@ -321,8 +324,8 @@ class Server:
         return found if channel is None else found.in_channel(channel.name)
 
     def _forget_subscriber(self, link: Link, found: Permissions, channel: Channel) -> None:
-        """Forget the nodes that a neighbour wanted in a channel where it may no longer subscribe,
-        so that it gets no notifications there."""
+        """Forget the subscriptions of a neighbour in a channel where it may no longer subscribe, so
+        that it gets no notifications there."""
         if found.by_channel and "subscribe" not in found.in_channel(channel.name).may:
             machine = self.channels.wake(channel, self.now)
             machine.context.now = self.now
@@ -345,7 +348,7 @@ class Server:
             self.take_part(link, message)
         elif isinstance(message, m.Goodbye):
             link.close("the other end said goodbye")
-        elif isinstance(message, m.Present):  # before the messages that need the grant
+        elif isinstance(message, m.Present):  # at once, because later messages need the grant
             self._take_grant(link, found, message)
         elif isinstance(message, m.Identify):
             self._sign_ticket(link, found, message)
@@ -363,9 +366,9 @@ class Server:
             self.take_question(link, message)
 
     def _inspect(self, link: Lane, found: Permissions, message: m.Inspect) -> None:
-        """Tell what this node has learnt in a channel with relations. The asker must be allowed to
-        subscribe to everything, because the answer has places, times, tags and people of
-        notifications."""
+        """Send a client what this node has learnt in a channel with relations. The client must be
+        allowed to subscribe to everything, because the answer contains places, times, tags and
+        people of notifications."""
         channel, answer, refusal = self._channel_of(link), m.Inspected(0), ""
         if channel is None or found.within or found.signed:
             refusal = f"{found.name!r} may not subscribe to everything here"
@@ -423,7 +426,7 @@ class Server:
 
     def _is_beyond(self, link: Lane, message: m.Message) -> bool:
         """Should a large message be dropped instead of split, because its sender has asked for too
-        much, or is in another life? In the second case the sender is told the current life."""
+        much, or is in another life? A sender in another life is told the current one."""
         if not isinstance(message, m.Wanted) or len(message.nodes) <= PIECE:
             return False
         channel = self._channel_of(link)
@@ -439,7 +442,7 @@ class Server:
         return self.channels.find(link.name, link.number if isinstance(link, ChannelLane) else 0)
 
     def _count_notified(self) -> tuple[int, int]:
-        """How many notifications have arrived, and how many marks one of the latest has."""
+        """How many notifications have arrived, and the number of marks of a recent one."""
         return self.publications.count + self.passed_on, self._marks
 
     def _are_behind(self) -> bool:
@@ -501,15 +504,16 @@ class Server:
         self.after_receiving()
 
     def after_receiving(self) -> None:
-        """Called after all frames of a buffer are processed, and after each slice of a queue."""
+        """Called when all frames of a buffer have been processed, and after each slice of a
+        queue."""
 
     # -- outgoing messages ---------------------------------------------------------------------
 
     def forward(
         self, buffer: bytes, starts: list[int], ends: list[int], channel: Channel | None = None
     ) -> None:
-        """Forward frames of notifications of a channel, and cache them. Without `channel`, it is
-        the node's own."""
+        """Forward frames of notifications of a channel, and cache them. Without `channel`, the
+        node's own channel is used."""
         channel = channel or self.own
         if channel.extra is None:
             channel.extra = Forwarder(channel.machine)
@@ -535,13 +539,14 @@ class Server:
         self.transmit(self.channels.send(self.own, self.take_out(sent), self.now))
 
     def take_out(self, sent: Iterable[Sent]) -> Iterable[Sent]:
-        """Handle the messages that are for neither neighbours nor nodes above; the others."""
+        """Handle messages that are for neither neighbours nor nodes above; return the other
+        messages."""
         return sent
 
     def transmit(self, out: Iterable[Out]) -> None:
         """Send messages to the neighbours and nodes above that are connected."""
         self._transmit(out)
-        # messages that were sent make room for waiting ones, and give their senders credit
+        # each message sent makes room for a waiting one, and gives its sender credit
         while more := [*self.channels.links.draw_again(self.now), *self.credit.pay()]:
             self._transmit(more)
         self.apply_back_pressure()
@@ -589,13 +594,13 @@ class Server:
         return False
 
     def _unread_bytes(self, name: Name, number: int) -> int:
-        """Bytes of a neighbour's channel that came and wait for their turn."""
+        """How many received bytes of a neighbour's channel wait in the queue of publications."""
         link = self.links.get(name)
         lane = self._lanes.get(link, {}).get(number, None) if link is not None and number else link
         return 0 if lane is None else self.publications.waiting(lane)
 
     def queued_bytes(self, name: Name) -> int:
-        """Bytes queued for a neighbour."""
+        """How many bytes are queued for a neighbour."""
         link = self.links.get(name)
         return 0 if link is None else link.waiting
 
@@ -633,7 +638,7 @@ class Server:
 
     def _tick(self, now: float, *, reports: bool) -> None:
         self._check_links(now)
-        if reports:  # report first: the messages of the tick would count as waiting
+        if reports:  # report first, because messages of the tick would count as waiting
             self.report([*self.nodes_above, *self.reports.watchers])
         self.dispatch(self.machine.tick(now))
         self.transmit(self.channels.tick(now, kept=False))

@@ -14,7 +14,8 @@ batches.
     link_work.py  a question or a hand-over, which lasts over several connections
     owner_connection.py one connection
 
-For spark, and for users who tag by other means (docs/network.md). Start at owner_link.py.
+Used by spark, and by programs that tag notifications themselves (docs/network.md). Start at
+owner_link.py.
 """
 
 from tidings.channel.changes import Changes, Description, NodeChange

@@ -1,4 +1,4 @@
-"""What the owner of a channel sends to programs that tag for it: a description of the channel, and
+"""The messages of a channel's owner to programs that tag for it: a description of the channel, and
 the changes to its nodes."""
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Description(msgspec.Struct, frozen=True):
 
 
 class NodeChange(msgspec.Struct, frozen=True):
-    """A node that began or, if `filter` is None, ended. Node numbers are never reused, and nodes
-    with higher numbers began later."""
+    """A node that was added or, if `filter` is None, removed. Node numbers are never reused, and
+    nodes with higher numbers are newer."""
 
     version: int
     node: int

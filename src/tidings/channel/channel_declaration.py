@@ -1,12 +1,12 @@
-"""What the owner of a channel declares: attributes, and the kind of interest.
+"""The declaration of a channel by its owner: attributes, and the kind of interest.
 
     file ──> attributes, kind ───────┐
     journal ──> what was before ─────┴──replace──> kind now ──> attributes, definition
 
 The journal stores the declaration. The file of a rendezvous point can only add attributes to it, or
 change the types of attributes that no filter uses; `tidings channel declare` can also drop them. If
-another declaration is used at the next start, topics that are gone are retired, and every process
-that tags starts over.
+the declaration differs at the next start, removed topics are retired, and every process that tags
+starts over.
 """
 
 from __future__ import annotations

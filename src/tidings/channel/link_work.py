@@ -13,7 +13,7 @@ from tidings.routing.protocol import messages as m
 
 
 class Later(Exception):
-    """The owner can't do this at present, and says why."""
+    """The owner can't do this now; the message says why."""
 
 
 class Work(Protocol):
@@ -22,13 +22,13 @@ class Work(Protocol):
     @property
     def is_done(self) -> bool: ...
     def begin(self, connection: Connection, until: float) -> None:
-        """Send everything that is not answered."""
+        """Send everything that was not answered."""
 
     def send(self, connection: Connection, until: float) -> bool:
-        """Send more; return False if there is nothing to send before an answer arrives."""
+        """Send more; return False if nothing can be sent until an answer arrives."""
 
     def remind(self, connection: Connection, until: float) -> None:
-        """Send messages again that may have been ignored because there were too many at once."""
+        """Repeat messages that the owner may have ignored because there were too many at once."""
 
     def receive(self, message: m.Message) -> bool:
         """Process a message; return True if it is an answer. If the message is a refusal, raise
@@ -97,7 +97,7 @@ class Handing:
         return True
 
     def remind(self, connection: Connection, until: float) -> None:
-        """Parts are never ignored."""
+        """Does nothing, because the owner never ignores parts."""
 
     def receive(self, message: m.Message) -> bool:
         is_answer = self.hander.receive(message)

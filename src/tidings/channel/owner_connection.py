@@ -23,7 +23,7 @@ UNOWNED = (
 
 
 class LostConnection(EnvironmentProblem):
-    """The connection is lost, or could not be made; another attempt may work."""
+    """The connection was lost, or could not be made; another attempt may succeed."""
 
 
 class OwnerPlace(Protocol):
@@ -31,10 +31,10 @@ class OwnerPlace(Protocol):
 
     @property
     def where(self) -> str:
-        """The place, as messages name it."""
+        """The name of the place in messages."""
 
     def open(self, until: float) -> socket.socket:
-        """A connection; raises OSError or EnvironmentProblem if there is none now."""
+        """Connect; raise OSError or EnvironmentProblem if that fails."""
 
 
 class OwnerAddress:
@@ -72,8 +72,8 @@ class OwnerFolder:
 
 
 class Connection:
-    """A socket that carries messages. Every call takes a time (of `time.monotonic`) until which it
-    may wait."""
+    """A socket that carries messages. Every call takes a deadline, as a time of
+    `time.monotonic`."""
 
     def __init__(self, place: OwnerPlace, hello: m.Hello, until: float) -> None:
         """Connect, and send a greeting. Raise LostConnection if nobody answers, Refusal if the
@@ -113,7 +113,7 @@ class Connection:
             raise LostConnection(f"{self._where}: {sentence_of(problem)}") from None
 
     def receive(self, until: float) -> list[m.Message]:
-        """The messages that have arrived; none if nothing arrives in time."""
+        """The messages that have arrived; empty if none arrive in time."""
         try:
             self._socket.settimeout(max(0.001, until - time.monotonic()))
             data = self._socket.recv(AT_ONCE)

@@ -35,7 +35,7 @@ from tidings.routing.protocol import messages as m
 TIMEOUT = 60.0  # seconds for an answer, including reconnecting
 PAUSES = (0.1, 2.0)  # the first and the longest pause in seconds before another attempt
 GREETING = 10.0  # seconds for one attempt to connect
-SIGN = 4.0  # seconds of waiting after which a message shows that this end is still alive
+SIGN = 4.0  # after this many seconds of waiting, a message shows that this end is still alive
 
 
 class ChannelLink:
@@ -80,8 +80,8 @@ class ChannelLink:
         )
 
     def changes(self, since: int = 0, life: int = 0) -> Changes:
-        """The changes to nodes since a version, as the owner currently knows them. All these
-        changes are on the owner's disk. The end of an unknown node must be ignored."""
+        """The changes to nodes since a version, up to the owner's current version. All these
+        changes are on the owner's disk. The removal of an unknown node must be ignored."""
         with self._lock:
             question = m.Follow(self._next_request(), since, life, follower=self._hello.name)
             asking = Asking(question)
@@ -121,7 +121,7 @@ class ChannelLink:
     # -- internals -----------------------------------------------------------------------------
 
     def _next_request(self) -> int:
-        self._request += 1 << 20  # each page of an answer takes another number
+        self._request += 1 << 20  # leaves a number for each page of the answer
         return self._request
 
     def _do(self, work: Work) -> None:
@@ -147,7 +147,8 @@ class ChannelLink:
             time.sleep(pause)
 
     def _step(self, connection: Connection, work: Work, moved: float) -> float:
-        """Send what can be sent, and process what arrives; return the time of the last progress."""
+        """Send and receive messages as far as possible now; return the time of the last
+        progress."""
         limit = moved + self._timeout
         if work.send(connection, limit):
             return time.monotonic()

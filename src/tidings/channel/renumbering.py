@@ -1,5 +1,4 @@
-"""Replaces nodes with new ones that have the same interests; the old numbers stand for the new
-ones.
+"""Replaces nodes by new ones with the same interests; the old numbers then refer to the new nodes.
 
     before   4 mlb                              4 is gone, and equal to 17
     after    17 mlb                             tags with 4 mean 17; subscribers to 4 continue at 17
@@ -49,23 +48,23 @@ def renumber(
     equal_to: Callable[[int], Iterable[int]],
     alike: Callable[[int], Iterable[int]],
 ) -> dict[int, int]:
-    """Give nodes new numbers; return a mapping from old to new numbers. `before` are all nodes by
-    their old meaning, and `after` by their new one; `equal_to` has all nodes with the same interest
-    as a node, and `alike` those with the same meaning, both by the new one. Subscribers continue
-    at the new nodes, and so do named subscriptions.
+    """Give nodes new numbers; return a mapping from old to new numbers. `before` has all nodes as
+    placed by the old meaning of interests, and `after` by the new one. By the new meaning,
+    `equal_to` returns all nodes with the same interest as a node, and `alike` those with the same
+    identity. Subscribers and named subscriptions continue at the new nodes.
 
-    The caller must have begun a life, must not have changed anything since, and writes the journal.
+    The caller must have begun a life without any change since then, and must write the journal.
     """
     known, read = ({*Places.of(one).numbers.tolist()} for one in (before, after))
     others = [Placed(node, (), ()) for node in {*nodes} - known]
     memory = journal.memory([*before, *others] if others else before)
-    # a subscriber that returns under a name gets the lowest of several nodes with the same interest
+    # a named subscriber that returns gets the lowest of the nodes with the same interest
     named = {one.node for one in memory.cursors.values()} & read & known
     gone = sorted({*nodes} | {node for node in named if min(equal_to(node)) != node})
     if not gone:
         return {}
     interests, history = dict(journal.interests()), journal.history
-    # first all nodes end, and then the new ones begin, so none of these covers an ended one
+    # first all old nodes end, and then the new nodes begin, so no new node covers an old one
     version = max(history.base, history.version)
     found = {node: version + len(gone) + at for at, node in enumerate(gone, 1)}
     was = load_graph(before, history)

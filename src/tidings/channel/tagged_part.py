@@ -26,7 +26,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 class Part(msgspec.Struct, frozen=True, eq=False):
-    """Notifications in the order in which they are numbered.
+    """Notifications, in the order in which the owner numbers them.
 
     The owner stores each (source, batch, part) once, and in order. A source may begin with any
     batch. In each batch, parts are numbered from 0, and the part with `last` ends the batch. Batch

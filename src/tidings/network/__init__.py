@@ -1,4 +1,4 @@
-"""Links over TCP and TLS, fast forwarding of frames, and the agent of applications.
+"""Links over TCP and TLS, fast forwarding of frames, and the agent that applications use.
 
     application ── Agent ── Link ──frames──> Link ── broker ── Forwarder ──frames──> Link ── ...
 
@@ -11,8 +11,8 @@
     tls.py, tls_probe.py, router_url.py, lives.py, watching.py    helpers of links
 
 Users get `connect`, `connect_blocking` and the classes around them from `tidings`. All other names
-are for broker, cli and studies. Start at agent.py to see what users get, or at forwarding.py to see
-what makes routers fast.
+are for broker, cli and studies. Start at agent.py for what users call, or at forwarding.py for what
+makes routers fast.
 """
 
 from tidings.network.agent import Agent, connect

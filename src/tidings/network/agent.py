@@ -1,4 +1,4 @@
-"""The agent of an application.
+"""The agent that an application uses.
 
     async with connect("tidings://127.0.0.1:7400") as agent:
         await agent.publish({"price": 95.0}, b"...")        on disk when this returns
@@ -58,9 +58,8 @@ __all__ = [
 
 
 class Agent(AgentChannel):
-    """One link to a router, with the subscriptions and publications of an application. The methods
-    of the agent itself are for the channel of the address that it was connected to; `channel` is
-    for others."""
+    """One link to a router, with the subscriptions and publications of an application. The agent's
+    own methods use the channel in the address that it connected to; `channel` opens others."""
 
     def __init__(
         self,
@@ -97,7 +96,7 @@ class Agent(AgentChannel):
 
     @property
     def state(self) -> LinkState:
-        """Whether there is a link at present, and to which router."""
+        """Whether there is a link now, and to which router."""
         state, direct = self._agent_link.state, self.direct
         if direct.is_used:
             state = msgspec.structs.replace(state, direct=direct.address)
@@ -149,7 +148,7 @@ class Agent(AgentChannel):
 
 
 def check_tag(tag: str) -> None:
-    """Raise Refusal if `tag` does not say who tags."""
+    """Raise Refusal if `tag` is not one of the allowed values."""
     if tag not in ("root", "local", "preprocessor"):
         raise Refusal(f"found tag={tag!r}, expected 'root', 'local' or 'preprocessor'")
 
@@ -190,24 +189,24 @@ async def connect(
     there is no link after `timeout` seconds. Once connected, the agent reconnects by itself:
     `on_link` is called with the reason when the link is lost, and with "" when it is back. When the
     journal of the rendezvous point has gone back in time, `on_break` is called with a `Break`,
-    which has the stamps of the acknowledged notifications that are gone. Without `on_break`, the
+    which has the stamps of the acknowledged notifications that were lost. Without `on_break`, the
     next `publish` raises `Broken`.
 
     `tag` says who tags what the agent publishes: the rendezvous point ("root"), this process
     ("local"), or a preprocessor that the agent finds through the channel ("preprocessor"). The last
     two need the right to preprocess; if no preprocessor answers, the rendezvous point tags.
     Preprocessors are shown a ticket that the router signs. With `show_token`, the agent shows them
-    its token if the router signs no tickets; without it, it never does, and is refused where tokens
-    are needed.
+    its token if the router signs no tickets. Without `show_token`, it never does, and preprocessors
+    that need tokens refuse it.
 
     If few others want the same notifications, the rendezvous point may offer the agent a second
     link, to the rendezvous point itself, over which the agent then receives its notifications.
-    Without `direct`, the agent never opens one. If the second link can't be opened, nothing
-    changes.
+    Without `direct`, the agent never opens a second link. If the second link can't be opened,
+    nothing changes.
 
     With `advice`, the agent asks its channel which routers there are and how busy they are,
-    measures the round trips, and moves to a router that is much better, without losing anything.
-    The address can then be that of any router, or of the rendezvous point.
+    measures round-trip times, and moves to a router that is much better, without losing
+    notifications. The address can then be that of any router, or of the rendezvous point.
     """
     check_tag(tag)
     if name is not None and not isinstance(name, str):

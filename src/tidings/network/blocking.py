@@ -52,7 +52,7 @@ from tidings.network.tls import Path
 from tidings.routing.clients import ChoosingTimes, Delivery, Item
 from tidings.routing.protocol import Break, Times
 
-MOST_UNDER_WAY = 10_000  # the most unacknowledged publications; beyond this, publishing waits
+MOST_UNDER_WAY = 10_000  # publishing waits while this many publications are unacknowledged
 LONGEST_WAIT = 1.0
 """Seconds. A wait is cut into waits of this length, because Python does not notice a Ctrl-C that
 comes just before a thread begins to wait, until the wait is over."""
@@ -67,22 +67,21 @@ _RLock: Any = type(threading.RLock())
 
 
 class _Condition(_RLock, threading.Condition):  # type: ignore[misc]
-    """A condition that is its own lock, which Ctrl-C never leaves locked. `with` on a plain
-    condition runs Python code at a moment when the lock is held and no `finally` would release it;
-    an interrupt just then would block the thread of the agent forever. Here `with` runs the code
-    of the lock, in C, which can't be interrupted."""
+    """A condition that is its own lock, and that Ctrl-C never leaves locked. With a plain
+    condition, `with` runs some Python code while the lock is held but before any `finally` would
+    release it; Ctrl-C at that moment would block the thread of the agent forever. Here `with` runs
+    the code of the lock, in C, which can't be interrupted."""
 
     def __init__(self) -> None:
-        self._waiters: Any = deque()  # all that the methods of a condition need besides the lock
+        self._waiters: Any = deque()  # the only attribute that a condition needs besides the lock
 
     def wait(self, timeout: float | None = None) -> bool:
-        # between two waits the lock is held, so nothing is missed
+        # between two waits the lock is held, so no notification of the condition is missed
         return any(super(_Condition, self).wait(one) for one in _cut(timeout))
 
 
 def _cut(timeout: float | None) -> Iterator[float]:
-    """The times of the waits that take `timeout` seconds together, at least one; None for no
-    end."""
+    """Divide `timeout` seconds into short waits, at least one; None waits forever."""
     end = math.inf if timeout is None else time.monotonic() + timeout
     left = end - time.monotonic()
     while True:
@@ -98,12 +97,13 @@ def _await(done: Future[_T]) -> _T:
         with contextlib.suppress(TimeoutError):
             return done.result(one)
         if done.done():
-            break  # it may have ended with a TimeoutError
+            break  # the future itself may have failed with a TimeoutError
     return done.result()
 
 
 class _Acknowledgment(Future[int]):
-    """Set in the thread of the agent; others may be interrupted while they look at it."""
+    """A future that the agent's thread completes; other threads may be interrupted while they wait
+    for it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -170,7 +170,7 @@ class BlockingSubscription:
         self._agent.call_soon(lambda: self._subscription.confirm_soon(one))
 
     def drop(self, timeout: float | None = None) -> None:
-        """Give up the name and end the subscription."""
+        """End the subscription and drop its name."""
         self._agent.run(self._subscription.drop(timeout))
 
     def close(self) -> None:
@@ -212,7 +212,7 @@ class BlockingAgent:
         self._lock = _Condition()
         self._is_closed = False
         self._under_way = 0
-        self._abandoned: set[Future[int]] = set()  # futures that nobody waits for any more
+        self._abandoned: set[Future[int]] = set()  # futures whose callers have timed out
         self._todo: deque[tuple[AgentChannel, bytes, bytes, str, bool, Future[int]]] = deque()
         self._is_woken = False
         self._pumps: set[asyncio.Task[None]] = set()
@@ -234,8 +234,8 @@ class BlockingAgent:
     ) -> int:
         """Publish a notification, and return its stamp when it is on the disk of the rendezvous
         point. Subscribers get the payload, the subject, and the attributes unless `share` is false.
-        The stamps of an agent begin with 1. Raise Refusal if the notification was refused, and
-        Broken if earlier acknowledged notifications are gone; in that case nothing is published.
+        The stamps of an agent begin with 1. Raise Refusal if the notification was refused. Raise
+        Broken, and publish nothing, if notifications that were acknowledged earlier have been lost.
         Raise TimedOut if the notification is not acknowledged within `timeout` seconds; the agent
         still tries to publish it, until the agent is closed. For `fast` and `header`, see
         `Agent.publish`."""
@@ -297,7 +297,7 @@ class BlockingAgent:
         # encoded now, because the caller may change them afterwards
         content = encode_attributes(attributes)
         done = _Acknowledgment()
-        done.set_running_or_notify_cancel()  # the future can't be cancelled
+        done.set_running_or_notify_cancel()  # from now on, the future can't be cancelled
         with self._lock:
             if self._under_way >= MOST_UNDER_WAY and not self._is_closed:
                 self.check_thread()
@@ -390,14 +390,14 @@ class BlockingAgent:
         return self.run(self._subscribe(interest, dialect, how))
 
     def drop_named(self, name: str, timeout: float | None = None) -> None:
-        """Give up the name of a subscription of this agent; see `Agent.drop_named`."""
+        """End a named subscription of this agent; see `Agent.drop_named`."""
         self.run(self._agent.drop_named(name, timeout))
 
     def channel(
         self, name: str, *, tag: Tagging | None = None
     ) -> BlockingChannel[BlockingSubscription]:
         """Another channel over the link of this agent; see `Agent.channel`. With `tag`, this waits
-        until the channel is ready for that way of tagging."""
+        until notifications can be tagged that way."""
         return self.run(self._open_channel(name, tag))
 
     @property
@@ -407,7 +407,7 @@ class BlockingAgent:
 
     @property
     def state(self) -> LinkState:
-        """Whether there is a link at present, and to which router."""
+        """Whether there is a link now, and to which router."""
         return self._agent.state
 
     def close(self, timeout: float | None = None) -> None:
@@ -425,8 +425,8 @@ class BlockingAgent:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Close the agent. Without an exception, first wait for all acknowledgments, except those
-        that timed out."""
+        """Close the agent. If there was no exception, first wait for all acknowledgments, except
+        those that timed out."""
         try:
             with self._lock:
                 while kind is None and self._under_way > len(self._abandoned):

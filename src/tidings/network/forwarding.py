@@ -5,7 +5,8 @@
                                                     plan: how each neighbour gets a frame
 
 Adjacent frames that go to a neighbour unchanged are sent as one slice. Only the front of a frame is
-decoded; for known labels, even that is not needed, because their bytes are looked up.
+decoded. If its labels are known, nothing is decoded: the plan is looked up by the bytes of the
+labels.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ _FRONT_SIZE = _FRONT.size
 
 
 class FrameWay(msgspec.Struct, frozen=True):
-    """How a neighbour gets notifications that have certain labels."""
+    """In which form a neighbour gets notifications that have certain labels."""
 
     neighbour: Name
-    kept: tuple[int, ...] | None  # positions of marks; None for the unchanged frame
+    kept: tuple[int, ...] | None  # positions of the marks kept; None if the frame is not changed
     labels: bytes = b""  # the new labels, if the frame changes
 
 
@@ -59,7 +60,7 @@ class Forwarder:
         self._changes = router.caches.add(GraphChanges())
         self._seen = 0  # frames
         self._table = scanning.new_table()
-        self.buffers = 0  # how often frames were forwarded
+        self.buffers = 0  # how many buffers of frames were forwarded
         self.learning: Learning | None = None
         """Learns from what is forwarded, if the channel has relations."""
         self._sole: Plan = ()
@@ -98,7 +99,7 @@ class Forwarder:
     def _note(
         self, learning: Learning, buffer: bytes, starts: list[int], runs: list[tuple[int, Plan]]
     ) -> None:
-        """Note forwarded frames that have contexts, as many as there is room for."""
+        """Keep forwarded frames that have contexts for learning, as many as there is room for."""
         room = learning.room
         if not room:
             learning.left_out += len(starts)
@@ -116,7 +117,7 @@ class Forwarder:
                 return
 
     def _note_sole(self, learning: Learning, sole: Name, buffer: bytes, starts: list[int]) -> None:
-        """Note frames that all go to one neighbour; nobody reads their labels."""
+        """Like `_note`, for frames that all go to one neighbour; their labels are not read."""
         if not self._sole or self._sole[0].neighbour != sole:
             self._sole = (FrameWay(sole, None),)
         self._note(learning, buffer, starts, [(0, self._sole), (len(starts), ())])
@@ -170,7 +171,7 @@ class Forwarder:
         starts: list[int],
         ends: list[int],
     ) -> None:
-        """Give each neighbour its pieces of frames that have the same plan."""
+        """Add frames that have the same plan to the pieces of each neighbour."""
         for way in plan:
             pieces = out.get(way.neighbour)
             if pieces is None:
@@ -251,7 +252,7 @@ class _Pieces:
 
 def measure_costs(rounds: int = 5) -> Forwarding:
     """Measure how long this machine takes to rewrite a front, and to pass a byte through a socket.
-    The fastest round counts, because others may have been interrupted. Measuring takes a few
+    The fastest round counts, because slower rounds may have been interrupted. Measuring takes a few
     milliseconds."""
     marks = tuple(m.Mark(node, 1, (node,)) for node in range(1, 5))
     frame = frames.encode(m.Notification(1, 1, marks, bytes(200), "publisher", 1))

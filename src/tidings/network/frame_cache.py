@@ -3,8 +3,8 @@
     chunks  [oldest] ... [ ] [ ] [newest]        searched from the newest on, each indexed once,
                               <───────────       and no further than needed
 
-Missed notifications are mostly recent, so the search is short. Recovered notifications are kept as
-in the base class.
+Missed notifications are mostly recent, so the search is short. The base class keeps recovered
+notifications.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Chunk:
 
 
 class FrameCache(Cache):
-    """A cache of frames that is bounded in bytes. Keeping frames costs a reference to a buffer, or
-    a copy if other frames lie between them. An indexed chunk also costs a dictionary entry for each
-    mark."""
+    """A cache of frames that is bounded in bytes. To keep frames, it holds a reference to their
+    buffer, or copies them if there are other frames between them. An indexed chunk also has a
+    dictionary entry for each mark."""
 
     def __init__(self, most_bytes: int = 64 << 20) -> None:
         super().__init__(most_bytes=most_bytes // 8)
@@ -70,7 +70,7 @@ class FrameCache(Cache):
         places, rest = look_up(self._places, rest)
         unseen = self._latest_unseen() if rest else []
         count = 1
-        # twice as many chunks each time, because each round looks up all of `rest`
+        # each round looks up all of `rest`, so each round indexes twice as many chunks
         while rest and unseen:
             for chunk in reversed(unseen[-count:]):
                 self._look(chunk)
@@ -91,8 +91,8 @@ class FrameCache(Cache):
         return [found[serial] for serial in sorted(found)], rest
 
     def _latest_unseen(self) -> list[Chunk]:
-        """The latest chunks that are not indexed: only a few, so that the search is quick. The node
-        above is asked for everything else."""
+        """The latest chunks that are not indexed: only a few, so that the search is quick. For
+        older notifications, the node above is asked."""
         found: list[Chunk] = []
         size = 0
         for chunk in reversed(self._chunks):
@@ -106,7 +106,7 @@ class FrameCache(Cache):
     def _look(self, chunk: Chunk) -> None:
         chunk.numbers = []
         for start in frames.split(chunk.data)[0]:
-            with contextlib.suppress(frames.FrameError):  # frames are not checked when they pass
+            with contextlib.suppress(frames.FrameError):  # forwarded frames were not checked
                 frames.decode(chunk.data, start)
                 place = chunk, start
                 for node, number in frames.numbers_of(chunk.data, start):

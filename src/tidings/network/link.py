@@ -1,4 +1,4 @@
-"""One link: bytes come in and become frames, frames go out and become bytes.
+"""One link: turns received bytes into frames, and frames into bytes to send.
 
 All messages of one turn of the event loop are written together. The queue is bounded: a neighbour
 that reads too slowly is disconnected, or misses notifications. A neighbour that missed
@@ -37,7 +37,7 @@ from tidings.routing.early import (
 from tidings.routing.protocol import frames, messages as m
 
 MOST_WAITING = 32 << 20  # bytes
-PATIENCE = 12.0  # seconds without any message from the other end
+PATIENCE = 12.0  # seconds of silence after which a connection is closed
 HIGH_WATER = 256 << 10  # waiting bytes beyond which `pressed` is called
 MOST_BEFORE_EARLY = 1 << 20  # waiting bytes beyond which nothing is sent early
 LINGER = 5.0  # seconds for the other end to read the last bytes of a closed link
@@ -51,8 +51,8 @@ class Policy(Enum):
 
 
 class Link(asyncio.Protocol):
-    """One end of a connection. `received` gets a buffer and the offsets of its frames; `ended` gets
-    the reason, once."""
+    """One end of a connection. `received` is called with a buffer and the offsets of its frames;
+    `ended` is called once, with the reason."""
 
     def __init__(
         self,
@@ -67,8 +67,8 @@ class Link(asyncio.Protocol):
         early: Callable[[Link, Early], None] | None = None,
     ) -> None:
         """`pressed` is called with True when too much data is waiting to be sent, and with False
-        when that is over. `early` gets the bodies that arrive early; without it, an early body ends
-        the link."""
+        when that is over. `early` is called with each body that arrives early; without it, an early
+        body ends the link."""
         self._received = received
         self._ended = ended
         self.largest = largest
@@ -86,14 +86,14 @@ class Link(asyncio.Protocol):
         """The channel of the frames that `received` gets."""
         self._out_number = 0  # the channel of the frame that was sent last
         self.bytes_in = self.bytes_out = 0
-        self.taken: dict[int, int] = {}  # bytes of complete frames that came, by channel
+        self.taken: dict[int, int] = {}  # bytes of complete frames that arrived, by channel
         self.sent: dict[int, int] = {}  # bytes of frames that were sent or wait, by channel
-        self.batches = 0  # how often complete frames arrived
-        self.strange = False  # whether to process the first frame alone
+        self.batches = 0  # how many batches of complete frames arrived
+        self.strange = False  # whether the first frame is processed alone
         self.owner = ""  # the owner of this link, and perhaps of other links
         self.routes = False  # whether the other end is a router, which has many owners below it
         self._reasons: set[str] = set()  # for not reading
-        # whether the other end sent an invalid frame, or a message that makes no sense
+        # whether the other end sent an invalid frame or message
         self.bad = False
         # counts of notifications; the callback `received` counts the incoming ones
         self.told_in = self.told_out = 0
@@ -109,7 +109,8 @@ class Link(asyncio.Protocol):
 
     @property
     def link(self) -> Link:
-        """This link, which is also the lane of number 0: see broker/links/lane.py."""
+        """This link, because a link is its own lane for channel number 0: see
+        broker/links/lane.py."""
         return self
 
     # -- sending -------------------------------------------------------------------------------
@@ -158,7 +159,7 @@ class Link(asyncio.Protocol):
         return True
 
     def drop(self, count: int) -> None:
-        """Count notifications that are not sent, because the other end is too slow."""
+        """Count notifications that are dropped because the other end is too slow."""
         if count and self.policy is Policy.DISCONNECT:
             self.close("the receiver reads too slowly")
         self.dropped += count
@@ -224,13 +225,13 @@ class Link(asyncio.Protocol):
                 asyncio.get_running_loop().call_later(LINGER, transport.abort)
 
     def abort(self, reason: str) -> None:
-        """Cut the link off without telling the other end, because the other end is gone."""
+        """Close the link at once, without telling the other end, because the other end is gone."""
         if not self._over and self._transport is not None:
             self._end(reason)
             self._transport.abort()
 
     def refuse(self, problem: TidingsError) -> None:
-        """Close the link because of what the other end sent."""
+        """Close the link because the other end sent something invalid."""
         self.bad = True
         self.close(str(problem))
 
@@ -323,7 +324,7 @@ class Link(asyncio.Protocol):
             self._take(data)
 
     def _take(self, data: bytes) -> None:
-        """Process frames, channel by channel, and keep the beginning of the next frame."""
+        """Process complete frames, channel by channel, and keep an incomplete one at the end."""
         at = 0
         try:
             while not self._over:
@@ -395,8 +396,8 @@ class Link(asyncio.Protocol):
 
 
 def keep_early(link: Link, early: Early) -> None:
-    """For ends that pass nothing on. There is nothing to do: the link itself keeps the early
-    body."""
+    """The callback `early` of ends that forward nothing. It does nothing, because the link itself
+    keeps the early body."""
 
 
 def end_with_silence(transport: asyncio.Transport, seconds: float) -> None:
@@ -407,7 +408,7 @@ def end_with_silence(transport: asyncio.Transport, seconds: float) -> None:
         return
     every = max(1, round(seconds / 3))
     wanted = {"TCP_KEEPIDLE": every, "TCP_KEEPINTVL": every, "TCP_KEEPCNT": 2,
-              # longer than back-pressure may keep the other end from reading
+              # longer than back-pressure may stop the other end from reading
               "TCP_USER_TIMEOUT": round(5000 * seconds)}  # fmt: skip
     with contextlib.suppress(OSError):
         found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

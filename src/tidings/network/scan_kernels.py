@@ -1,5 +1,5 @@
-"""Kernels that scan the fronts of frames: they give the same results as `frames.scan` and the loop
-of `Forwarder.forward`, in less time.
+"""Kernels that scan the fronts of frames. They return the same results as `frames.scan` and the
+loop of `Forwarder.forward`, but faster.
 
 Known labels are in a hash table with open addressing. Each place has the offset of the labels in
 `arena`, their size in bytes (-1 for a free place), and the number of their plan (-1 if it was
@@ -10,7 +10,7 @@ labels; table int64 [3, Q]: its rows are places, sizes and plans; arena uint8. O
 integers.
 
 Constants from other modules are passed as arguments, because a cached kernel would keep their old
-values: Numba looks for changes in this file alone.
+values: Numba only checks whether this file has changed.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ _OFFSET, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV
 def scan_frames(
     data: Any, first: int, version: int, largest: int, shortest: int, starts: Any
 ) -> Any:  # fmt: skip
-    """The number of complete frames from the offset `first` on, and where they end, before the next
-    switch to another channel, early body or reference; the number is -1 if a frame is invalid.
+    """Count the complete frames from the offset `first` on, up to the next switch to another
+    channel, early body or reference. Return their number, and where they end; the number is -1 if a
+    frame is invalid.
 
     starts int64, one for each 6 bytes of data and one more: receives where each frame begins.
     """
@@ -86,8 +87,8 @@ def find_runs(
 ) -> Any:  # fmt: skip
     """Find runs of frames with the same plan, from `start` on: the first frame of each run, and its
     plan. `done` frames came before; the last of them has the plan `last`. Returns the number of
-    runs, the number of frames that are done, where the next frame begins, and why the scan ended
-    there.
+    runs, the number of frames that were processed, where the next frame begins, and why the scan
+    ended there.
 
     firsts, found int64 [n] or more: receive the first frames and the plans.
     """

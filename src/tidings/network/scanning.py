@@ -14,8 +14,8 @@ from typing import Any
 
 from tidings.routing.protocol import frames, messages as m
 
-BUSY = 200_000  # after this many frames, loading the kernels is worthwhile
-LEAST = 1 << 14  # bytes; smaller buffers are not worth a kernel call
+BUSY = 200_000  # after this many frames, the kernels are loaded
+LEAST = 1 << 14  # bytes; smaller buffers are scanned in Python
 MOST_KNOWN = 100_000  # the most labels whose plans are cached
 _MOST_ARENA = 1 << 24  # the most bytes that the cached labels may take
 
@@ -39,7 +39,7 @@ class _KernelLoader:
             self.numpy = numpy
             _Table(scan_kernels).rehearse()
             self.kernels = scan_kernels
-        except Exception as problem:  # whatever the problem is, the router works without kernels
+        except Exception as problem:  # without kernels, the router still works
             _log.warning("can't load the kernels that scan frames, using Python: %s", problem)
 
 
@@ -68,7 +68,7 @@ def scan(buffer: bytes, at: int, largest: int) -> tuple[list[int], int]:
     data = numpy.frombuffer(buffer, numpy.uint8)
     count, end = kernels.scan_frames(data, at, frames.VERSION, largest, frames.EARLY_HEAD, starts)
     if count < 0:
-        return frames.scan(buffer, at, largest)  # this call raises an error that says why
+        return frames.scan(buffer, at, largest)  # this call raises the right error
     return starts[:count].tolist(), end
 
 
@@ -107,7 +107,7 @@ class _Table:
     def runs(
         self, buffer: bytes, start: int, end: int, plan_of: Callable[[bytes, int], Any]
     ) -> list[tuple[int, Any]]:
-        """Find runs of frames with the same plan: the first frame of each run, and the plan.
+        """Find runs of frames with the same plan: the first frame and the plan of each run.
         `plan_of` returns the plan of unknown labels. Raise FrameError if a front does not fit into
         its frame."""
         data = self._numpy.frombuffer(buffer, self._numpy.uint8)
@@ -133,7 +133,7 @@ class _Table:
             last = -1  # plans may have been renumbered
 
     def drop(self, labels: bytes) -> None:
-        """Forget the plan of labels. They keep their place in the table."""
+        """Forget the plan of labels. The labels keep their place in the table."""
         place = self._find(labels)
         if self._table[1, place] >= 0:
             self._table[2, place] = self._kernels.NO_PLAN

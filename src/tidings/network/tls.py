@@ -1,4 +1,4 @@
-"""TLS contexts with our settings, and TLS errors as sentences."""
+"""TLS contexts with the project's settings, and TLS errors as sentences."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SENTENCES = {
 
 def client_context(authorities: Path | None = None) -> ssl.SSLContext:
     """The context of a client. The server must have a certificate for its host name, signed by one
-    of these authorities; by default, by one that this machine trusts."""
+    of these authorities or, without `authorities`, by one that this machine trusts."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     # in our certificates, common names are names of routers, not of hosts
@@ -88,8 +88,8 @@ def load_authorities(context: ssl.SSLContext, authorities: Path) -> None:
 
 def names_in(certificate: Mapping[str, Any]) -> frozenset[str]:
     """The names of routers in a certificate, as `getpeercert` returns it: the names in our URIs, or
-    the common name if there is no such URI. DNS names are names of hosts: they say where a server
-    may listen, not who it is."""
+    the common name if there is no such URI. DNS names are ignored: they name the hosts on which a
+    server may listen, not the router."""
     uris = {value for kind, value in certificate.get("subjectAltName", ()) if kind == "URI"}
     names = {unquote(value.removeprefix(OURS)) for value in uris if value.startswith(OURS)}
     if names:

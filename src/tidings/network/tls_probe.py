@@ -18,7 +18,7 @@ from tidings.network.link import Link
 from tidings.network.tls import sentence_of
 from tidings.routing.protocol import frames, messages as m
 
-LINGER = 1.0  # seconds for a refused client to read the reason
+LINGER = 1.0  # seconds in which a refused client can read the reason
 IN_THE_CLEAR = "found a connection without TLS, expected TLS: use an address with tidings+tls://"
 
 
@@ -51,7 +51,7 @@ class TlsProbe(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        # before Python 3.11.5, a transport that is paused at this point still reads
+        # before Python 3.11.5, a transport that is paused here still reads
         asyncio.get_running_loop().call_soon(self._begin, transport)
 
     def _begin(self, transport: asyncio.Transport) -> None:

@@ -1,5 +1,5 @@
-"""Watching a node: a watcher connects like an agent. It gets a report about once a second, or asks
-once what the node has learnt about relations."""
+"""Watching a node: a watcher connects like an agent. A watcher gets a report about once a second,
+or asks once what the node has learnt about relations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Benchmarks of the engine, the network, Spark and the whole chain; comparisons with other systems.
+"""Benchmarks of the engine, the network, Spark and the whole chain, and comparisons with other
+systems.
 
     workloads/   reproducible filters and events, with the correct matches
     engine/      matching, updates, graphs      network/   routers, mosquitto and nats-server

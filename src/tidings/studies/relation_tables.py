@@ -87,7 +87,7 @@ def _limits(report: RelationsReport) -> Table:
 
 
 def overload_lines(report: OverloadReport) -> list[str]:
-    """What an overload did to publications."""
+    """How an overload delayed publications, as lines."""
     return [
         f"{report.published:,} publications, {report.seconds:g} s of them at twice the load of "
         f"{report.rate:,.0f} a second: all were served, each once.",
@@ -102,7 +102,7 @@ def overload_lines(report: OverloadReport) -> list[str]:
 
 
 def live_overload_lines(report: LiveOverloadReport) -> list[str]:
-    """What an overload did to publications of real agents."""
+    """How an overload delayed publications of real agents, as lines."""
     return [
         f"{report.published:,} publications, {report.seconds:g} s of them at "
         f"{report.overload_rate:,.0f} a second, where {report.rate:,.0f} are sustained: all were "

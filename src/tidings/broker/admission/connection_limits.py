@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class LinkSample(msgspec.Struct):
-    """What the last check saw of a neighbour's link."""
+    """The state of a neighbour's link at the last check."""
 
     batches: int
     at: float  # when the number of batches last changed
@@ -43,7 +43,7 @@ class ConnectionLimits:
         self._strangers: dict[Link, asyncio.TimerHandle] = {}
         self._seen: dict[Link, LinkSample] = {}  # of neighbours
         self._busy = 0  # neighbours that sent something, at the last check or since they connected
-        self._busy_now = self._queued = 0  # of the check that is under way
+        self._busy_now = self._queued = 0  # counted by the check that is running
         self._reported: dict[str, int] = {}
         self._report_at = 0.0
 

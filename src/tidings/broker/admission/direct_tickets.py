@@ -42,14 +42,14 @@ class DirectTickets:
         return f"{PREFIX}{body}.{self._sign(body)}"
 
     def read(self, text: str, agent: str, now: float) -> DirectTicket | str:
-        """The ticket of an agent, or why it is refused."""
+        """The ticket that an agent shows, or the reason why it is refused."""
         body, _, mac = text.removeprefix(PREFIX).partition(".")
         # compare bytes: a text that is not ASCII can't be compared in constant time
         if not hmac.compare_digest(mac.encode(errors="replace"), self._sign(body).encode()):
             return "the ticket for a direct link is not known here"
         try:
             found = msgspec.msgpack.decode(urlsafe_b64decode(body), type=DirectTicket)
-        except (binascii.Error, ValueError, msgspec.DecodeError):  # impossible if we signed it
+        except (binascii.Error, ValueError, msgspec.DecodeError):  # never, if this node signed it
             return "the ticket for a direct link can't be read"
         if found.agent != agent:
             return f"the ticket for a direct link is not for {agent[:80]!r}"

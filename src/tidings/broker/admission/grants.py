@@ -15,7 +15,7 @@ from tidings.broker.admission.permissions import Permissions
 from tidings.broker.admission.signing import PublicKeys
 from tidings.routing.forwarding import Downstream, Name, Sent, Signed
 
-CHECK = 100  # checking a signature is charged like this many entries of an answer
+CHECK = 100  # checking a signature counts as this many entries of an answer
 BUSY = "too many questions were asked; present the grant again later"
 
 
@@ -52,7 +52,7 @@ class Grants:
         self._keys = PublicKeys(keys)
 
     def revoke(self, machine: Downstream, now: float) -> list[Sent]:
-        """End the grants of the keys that are gone."""
+        """End the grants whose keys are no longer accepted."""
         return machine.revoke(now, lambda one: one.key not in self._keys)
 
     def expire(self, machine: Downstream, now: float) -> list[Sent]:

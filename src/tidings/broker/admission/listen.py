@@ -12,7 +12,7 @@ from tidings.broker.admission.permissions import Tokens
 from tidings.network import Policy
 from tidings.routing.protocol import Limits
 
-EVERYWHERE = ("0.0.0.0", "::", "")  # a server there listens at all addresses of its machine
+EVERYWHERE = ("0.0.0.0", "::", "")  # with such a host, a server listens on all addresses
 UPSTREAM = "<upstream>"  # no neighbour can have this name
 
 
@@ -22,10 +22,11 @@ class Address(msgspec.Struct, frozen=True):
 
 
 class Direct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """To whom a rendezvous point offers links that bypass the tree: to agents whose notifications
-    go to at most `most` neighbours of all nodes on the way, as long as there are at most `links`
-    such links. `address` is where agents reach the rendezvous point, if they do not reach it where
-    it listens."""
+    """The agents to which a rendezvous point offers links that bypass the tree. It counts the
+    neighbours that get an agent's notifications, over all nodes from the agent's router to the
+    rendezvous point; the count may be at most `most`. There are at most `links` such links.
+    `address` is where agents reach the rendezvous point, if that is not the address on which it
+    listens."""
 
     most: Annotated[int, msgspec.Meta(ge=0, le=1000)]
     address: str = ""
@@ -52,8 +53,8 @@ class Door(msgspec.Struct, frozen=True):
     ticket_key: str = ""  # the private key with which the node signs tickets; empty for none
 
     def address_at(self, port: int) -> str:
-        """The address by which agents reach the node, which listens on a port; empty if they should
-        not, or if it is not known."""
+        """The address by which agents reach the node, which listens on `port`. Empty if agents
+        should not connect to it, or if its address is not known."""
         place = self.public
         if place is None and self.address.host not in EVERYWHERE:
             host = self.address.host

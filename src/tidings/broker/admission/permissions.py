@@ -55,11 +55,11 @@ class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     subscribe. A router publishes under the names of others, so `route` must be granted explicitly.
     Rights listed besides `route` restrict what the router may forward; with `route` alone, it may
     forward everything. `within` is a filter in SQL: the client, or everybody behind the router, may
-    subscribe only to what the filter covers. `channels` are names of channels, or beginnings of
-    names that end with "*"; without it, a token is valid for the node's own channel alone. They may
-    have rights of their own: the longest beginning of a name counts. With `signed`, a client may
-    subscribe only to nodes for which a preprocessor signed a grant; `within` is then for
-    preprocessors."""
+    subscribe only to what the filter covers. `channels` are names of channels, or prefixes of
+    names, each followed by "*"; without it, a token is valid for the node's own channel alone. Each
+    entry may have its own rights; of several prefixes that fit a channel, the longest applies. With
+    `signed`, a client may subscribe only to nodes for which a preprocessor signed a grant; `within`
+    is then for preprocessors."""
 
     name: str
     may: frozenset[Right] | None = None
@@ -69,7 +69,7 @@ class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def rights(self) -> frozenset[Right]:
-        """The rights in any channel."""
+        """The rights that the token has in at least one channel."""
         found = self.by_channel
         if not found:
             return self._rights_of(self.may)
@@ -77,7 +77,8 @@ class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def by_channel(self) -> dict[str, ChannelRights]:
-        """The rights in each channel, if they are not the same in all; with nothing left out."""
+        """The rights in each channel, with defaults filled in; empty if they are the same in all
+        channels."""
         if not isinstance(self.channels, dict):
             return {}
         found = {}
@@ -94,7 +95,7 @@ class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(self.channels) if isinstance(self.channels, dict) else self.channels
 
     def in_channel(self, channel: str) -> ChannelRights:
-        """The rights in a channel; none if its name is not among the channels with rights."""
+        """The rights in a channel; none if `channels` does not list it."""
         found = self.by_channel
         if not found:
             return ChannelRights(self.rights, self.within)
@@ -107,7 +108,7 @@ class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def find_rights(rights: RightsByChannel, channel: str) -> ChannelRights | None:
-    """The rights in a channel: those of its name, or of the longest beginning of its name."""
+    """The rights listed for a channel's name or, failing that, for the longest prefix of it."""
     found = rights.get(channel)
     if found is not None:
         return found
@@ -129,9 +130,9 @@ class Permissions(msgspec.Struct, frozen=True):
     within: str = ""  # a filter that must cover all filters of the client
     channels: tuple[str, ...] | None = (ANY,)  # None stands for the node's own channel
     signed: bool = False  # the client may subscribe only with signed grants
-    direct: str = ""  # the owner in the ticket of an agent that bypasses the tree
+    direct: str = ""  # for an agent that bypasses the tree: the owner that its ticket names
     party: str = ""  # the owner of its named subscriptions
-    guest: str = ""  # the owner of a guest that showed a ticket
+    guest: str = ""  # for a guest that showed a ticket: the owner of its filters
     expires: float = 0.0  # when the ticket of the client expires; 0 if it has none
     by_channel: RightsByChannel = {}  # the rights in each channel, if they differ
 
@@ -144,7 +145,7 @@ class Permissions(msgspec.Struct, frozen=True):
 
     @property
     def publisher(self) -> str:
-        """The beginning of the names under which the client publishes."""
+        """The prefix of the names under which the client publishes."""
         return self.name if self.bound else f"{ANY}/{self.name}"
 
     @property
@@ -167,7 +168,7 @@ class Permissions(msgspec.Struct, frozen=True):
 
     @property
     def may_tag(self) -> bool:
-        """Are the tags of the client's publications used?"""
+        """May the client tag its publications itself?"""
         return "preprocess" in self.may
 
     def refusal(self, message: m.Message) -> str:
@@ -183,7 +184,7 @@ class Permissions(msgspec.Struct, frozen=True):
             if "subscribe" in self.may or isinstance(
                 message, m.Trace | m.Goodbye | m.Seek | m.Advise | m.Identify
             ):
-                return ""  # clients that only publish need the lineage and preprocessors too
+                return ""  # clients that only publish also send these messages
             return f"{self.name!r} may not subscribe here"
         if "publish" not in self.may:
             return f"{self.name!r} may not publish here"

@@ -114,7 +114,7 @@ class PublicKeys:
     """The public keys whose grants a router accepts, or whose tickets a preprocessor accepts."""
 
     def __init__(self, keys: Mapping[str, str] | None = None) -> None:
-        """Raises KeyProblem if a text is not a public key."""
+        """`keys` are public keys by name; raises KeyProblem if one is not a public key."""
         self._names: dict[bytes, str] = {}
         self._keys: dict[bytes, Any] = {}
         for name, text in (keys or {}).items():
@@ -130,8 +130,8 @@ class PublicKeys:
         return len(self._keys)
 
     def judge(self, data: bytes, agent: str, channel: str, clock: float) -> Grant | str:
-        """The grant in these bytes, or why it is refused. `agent` presents it, and `clock` is in
-        seconds since 1970."""
+        """The grant in these bytes, or why it is refused. `agent` is the agent that presents it,
+        and `clock` is in seconds since 1970."""
         grant = unpack_grant(data)
         if grant is None:
             return f"found {len(data):,} bytes that are not a grant, expected a signed grant"
@@ -165,8 +165,8 @@ class PublicKeys:
         return ""
 
     def judge_ticket(self, data: bytes, name: str, channel: str, clock: float) -> Ticket | str:
-        """The ticket in these bytes, or why it is refused. A client of this `name` shows it, and
-        `clock` is in seconds since 1970."""
+        """The ticket in these bytes, or why it is refused. `name` is that of the client that shows
+        it, and `clock` is in seconds since 1970."""
         ticket = unpack_ticket(data)
         if ticket is None:
             return f"found {len(data):,} bytes that are not a ticket, expected a signed ticket"

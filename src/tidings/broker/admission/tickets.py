@@ -15,7 +15,7 @@ from tidings.broker.admission.signing import TICKET_LIFETIME, KeyProblem, Signer
 from tidings.routing.forwarding import Downstream, Name
 from tidings.routing.protocol import Ticket, messages as m
 
-SIGN = 100  # a signature is charged like this many entries of an answer
+SIGN = 100  # a signature counts as this many entries of an answer
 
 
 class Tickets:

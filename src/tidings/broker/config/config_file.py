@@ -95,12 +95,13 @@ from tidings.model import Extra, TidingsError
 from tidings.preprocessing import KindDefinition
 
 _HIDDEN = ("folder", "kind", "ticket_secret", "warnings")  # fields that no file sets
-_UNUSED = "127.0.0.1:0"  # an address to which nobody connects
+_UNUSED = "127.0.0.1:0"  # a placeholder: nobody connects to this address
 
 
 def load_config(path: str | Path, *, of_preprocessor: bool = False) -> Config:
     """Read a router's file; raise ConfigError, with all problems, if it can't be used. A
-    preprocessor uses only who may connect, so its file need not say where to listen."""
+    preprocessor reads from such a file only who may connect, so the file need not say where to
+    listen."""
     path = Path(path)
     file = read_toml(path, ConfigError)
     data = file.data
@@ -144,8 +145,9 @@ def read_kind(
 
 
 def read_ticket_key(path: Path, key: Path) -> tuple[str, str]:
-    """The private key that the file `path` names, and a warning if others may read it; raises
-    ConfigError if it is not a private key, and SecretError if it can't be read."""
+    """The private key in the file `key`, and a warning if others may read that file. Raises
+    ConfigError if it is not a private key, and SecretError if it can't be read. `path` is the file
+    that names it."""
     secret, warning = read_secret(key)
     try:
         Signer(secret)

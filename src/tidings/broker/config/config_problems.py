@@ -77,7 +77,7 @@ def find_setting_problems(found: Config) -> Iterator[Problem]:
 
 
 def _find_channel_problems(found: Config) -> Iterator[Problem]:
-    """The problems with other channels, and with the nodes above for them."""
+    """The problems with other channels, and with the nodes above that lead to them."""
     if found.upstream == []:
         yield Problem(("upstream",), "upstream: found no address, expected at least one")
     for name, given in found.upstreams.items():
@@ -167,4 +167,4 @@ def find_token_problems(tokens: dict[str, str | Grant]) -> Iterator[Problem]:
                 parse(text or "TRUE")
             except FilterError as problem:
                 yield Problem(place, f"tokens: {where}: {problem}")
-                break  # what the channels leave out is the same
+                break  # channels without a filter of their own would repeat this problem

@@ -86,7 +86,7 @@ def make_node(config: Config) -> Server:
 
 
 def _load_relations(config: Config) -> Callable[[], Serving] | None:
-    """Loads what a router's file says about relations, when it is needed."""
+    """A function that loads the relations that a router's file describes; None if it has none."""
     return (
         None if config.relations is None else partial(config.relations.load_serving, config.folder)
     )

@@ -1,4 +1,4 @@
-"""The settings of a node, as its file has them."""
+"""The settings in a node's file."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     channels: dict[str, str | OtherChannel] = {}
     direct: Direct | None = None
     grants: dict[str, str] | None = None  # public keys whose grants are accepted, by name
-    tickets: dict[str, str] | None = None  # the same for tickets
+    tickets: dict[str, str] | None = None  # public keys whose tickets are accepted, by name
     ticket_key: str | None = None
     public: str | None = None
     ticket_secret: str = ""  # what the file `ticket_key` contains

@@ -82,11 +82,11 @@ class RelationsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ageing: Positive | None = None
 
     def list_given(self) -> dict[str, Any]:
-        """The settings that the file has, by their names there."""
+        """The settings that the file contains, by the names that it uses."""
         return _present(self)
 
     def at(self, folder: Path) -> RelationsTable:
-        """The same table for a file in another folder."""
+        """The same table for a file in another folder: the path in it becomes absolute."""
         if self.folder is None:
             return self
         return msgspec.structs.replace(self, folder=str((folder / self.folder).absolute()))
@@ -125,8 +125,8 @@ class RelationsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
     def load_serving(self, folder: Path) -> Serving:
-        """The same for a router, which reads no attributes; raises TidingsError if it can't be
-        used, or if attributes are given."""
+        """Like `load`, for a router, which reads no attributes. Raises TidingsError if the table
+        can't be used, or if it names attributes."""
         from tidings.relations import EXAMPLES, Limit, Weights, load_relations
         from tidings.routing.learning import Serving
 
@@ -138,7 +138,7 @@ class RelationsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "only in that of the rendezvous point"
             )
         files = EXAMPLES if self.folder is None else folder / self.folder
-        semantic = load_relations(files, language=None)  # contexts have no words
+        semantic = load_relations(files, language=None)  # routers read no words
         found = Serving(semantic, Weights(**_present(self.weights)), Limit(**self._limits()))
         return found._replace(store=msgspec.structs.replace(found.store, **_present(self.store)))
 

@@ -12,7 +12,7 @@ from tidings.broker.config.node_settings import (
 from tidings.broker.server import Server
 from tidings.filters.values import Revision
 
-MOST_TOLD = 10  # removed topics in one sentence
+MOST_TOLD = 10  # the most removed topics that a message lists
 
 
 def renew(node: Server, config: Config) -> int:

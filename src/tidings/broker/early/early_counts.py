@@ -8,20 +8,20 @@ from tidings.network import Link
 
 
 class EarlyCounts:
-    """Bytes of bodies that were sent early, also over links that have ended."""
+    """Counts the bytes of bodies that were sent early, over open and ended links."""
 
     def __init__(self) -> None:
         self._sent = self._used = 0
 
     def end_link(self, link: Link) -> None:
-        """Keep the counts of a link that has ended."""
+        """Add the counts of a link that has ended."""
         if link.early_out is not None:
             self._sent += link.early_out.sent
             self._used += link.early_out.used
 
     def count(self, links: Iterable[Link]) -> tuple[int, int]:
-        """Bytes that were sent early, and those of them to which a notification referred. `links`
-        are those that have not ended."""
+        """How many bytes were sent early, and how many of these a notification later referred to.
+        `links` are the links that are still open."""
         sent, used = self._sent, self._used
         for link in links:
             if link.early_out is not None:

@@ -35,12 +35,12 @@ from tidings.routing.root import Run
 if TYPE_CHECKING:
     from tidings.routing.learning import Learning, Serving
 
-LOOK_AGAIN = 64  # buffers of a channel, after which a router looks for a context again
-HOPS = 32  # routers that may pass an early body on
+LOOK_AGAIN = 64  # a router looks for a context in one of this many buffers of a channel
+HOPS = 32  # the most routers that pass an early body on
 PAUSE = 0.02  # seconds between two slices of work
 LOAD_AGAIN = 60.0  # seconds after which relations that could not be loaded are tried again
 SLICE = 0.0005  # seconds of work
-WINDOW, SHARE = 0.1, 0.2  # seconds, and the share of this time that may go into early bodies
+WINDOW, SHARE = 0.1, 0.2  # of this many seconds, early bodies may take this share
 
 _log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class Sending(Protocol):
 
 
 class EarlySending:
-    """The early bodies of one node, and what it learns."""
+    """Sends the early bodies of one node, and holds what the node learns."""
 
     def __init__(self, node: Sending, load: Callable[[], Serving]) -> None:
         """`load` loads the settings and files of relations, in a thread."""
@@ -68,7 +68,7 @@ class EarlySending:
         self._loading: asyncio.Task[None] | None = None
         self._failed = -LOAD_AGAIN  # when loading failed
         self._said = ""  # the last warning about a body
-        self._waiting: set[Channel] = set()  # they learn once relations are loaded
+        self._waiting: set[Channel] = set()  # to learn once relations are loaded
         self._learning: dict[Channel, Learning] = {}
         self._working = False
         self._counts = EarlyCounts()
@@ -78,8 +78,9 @@ class EarlySending:
     # -- learning ------------------------------------------------------------------------------
 
     def note_forwarded(self, channel: Channel, buffer: bytes, start: int) -> None:
-        """Frames of a channel were forwarded; the first of them begins at `start`. Begin to learn
-        if it has a context, and learn from the frames that the forwarder has noted."""
+        """Frames of a channel were forwarded; the first of them begins at `start`. If it has a
+        context, the channel begins to learn. A channel that learns is scheduled to learn from the
+        frames that its forwarder has noted."""
         forwarder: Forwarder = channel.extra
         if forwarder.learning is not None:
             if forwarder.learning.pending:
@@ -100,7 +101,7 @@ class EarlySending:
     async def _load_soon(self) -> None:
         try:
             self._serving = await asyncio.get_running_loop().run_in_executor(None, self._load)
-        except Exception:  # notifications arrive without early bodies
+        except Exception:  # without relations, notifications are sent as usual
             _log.exception("can't load the relations; nothing is sent early")
             self._waiting.clear()
             self._failed = time.monotonic()
@@ -132,7 +133,7 @@ class EarlySending:
                     if not learning.work(self._node.now):
                         del self._learning[channel]
                         break
-        except Exception:  # only the noted frames are lost
+        except Exception:  # only what these frames would teach is lost
             _log.exception("can't learn from forwarded notifications")
             self._learning.clear()
         if self._learning and not self._working:
@@ -148,7 +149,7 @@ class EarlySending:
     def publish(
         self, channel: Channel, message: m.Publish | Run, context_of: Callable[[bytes], bytes]
     ) -> None:
-        """Send a publication early to the neighbours that its context serves."""
+        """Send the body of a publication early to the neighbours that its context selects."""
         learning: Learning | None = channel.extra.learning
         if learning is None or not len(learning.store):
             return
@@ -162,12 +163,12 @@ class EarlySending:
                 self._send(channel, learning, Early(HOPS, 0.0, context, publisher, one.stamp, body))
 
     def pass_on(self, channel: Channel, early: Early) -> None:
-        """Pass an early body on to the neighbours that its context serves. Never raises: the link
-        keeps the body whatever its context is, and the notification comes later."""
+        """Pass an early body on to the neighbours that its context selects. Never raises: the link
+        has kept the body anyway, and the notification comes later."""
         try:
             self._pass_on(channel, early)
         except Exception as problem:
-            if str(problem) != self._said:  # it may be the same with each body
+            if str(problem) != self._said:  # each body may raise the same
                 self._said = str(problem)
                 _log.exception("can't pass on an early body")
 
@@ -182,8 +183,8 @@ class EarlySending:
             self._send(channel, learning, early._replace(hops=early.hops - 1))
 
     def _send(self, channel: Channel, learning: Learning, early: Early) -> None:
-        """Send a body to the neighbours that its context serves, unless early bodies have taken too
-        much time lately: notifications come first."""
+        """Send a body to the neighbours that its context selects, unless early bodies have taken
+        too much time lately: notifications come first."""
         begun = time.monotonic()
         if begun - self._window > WINDOW:
             self._window, self._spent = begun, 0.0
@@ -200,8 +201,8 @@ class EarlySending:
     def _send_to(
         self, channel: Channel, name: Name, early: Early, frame: bytes, body: SharedBody
     ) -> None:
-        """Send a body to a neighbour, unless its rights are limited by a filter: an early body may
-        be one that does not match."""
+        """Send a body to a neighbour, unless its rights are limited by a filter: the notification
+        of an early body need not match that filter."""
         if channel.machine.context.within_of(name):
             return
         link, number = self._node.links.get(name), channel.below.get(name)
@@ -217,11 +218,12 @@ class EarlySending:
         self._counts.end_link(link)
 
     def count(self) -> tuple[int, int]:
-        """How many bytes were sent early, and to how many of them a notification referred."""
+        """How many bytes were sent early, and how many of these a notification later referred
+        to."""
         return self._counts.count(self._node.links.values())
 
     def inspect(self, channel: Channel) -> m.Inspected:
-        """What the node has learnt in a channel, most used first."""
+        """What the node has learnt in a channel, the most used terms first."""
         from tidings.relations import encode_terms
 
         sent, used = self.count()
@@ -243,7 +245,7 @@ class EarlySending:
 
 
 def _large_ones(message: m.Publish | Run) -> list[m.Publish]:
-    """The publications whose bodies are worth an early frame."""
+    """The publications whose bodies have the right size to be sent early."""
     if isinstance(message, Run):
         return [message.message(at) for at in message.find_large(LEAST_BODY, LARGEST_BODY)]
     is_large = LEAST_BODY <= len(message.payload) <= LARGEST_BODY

@@ -1,4 +1,4 @@
-"""The settings by which a node serves neighbours early."""
+"""The settings by which a node decides which neighbours get a body early."""
 
 from __future__ import annotations
 

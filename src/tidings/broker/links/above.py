@@ -43,8 +43,8 @@ class Above:
         pressed: Callable[[Above], None],
         early: Callable[[Above, Link, Early], None],
     ) -> None:
-        """`received` gets frames, `early` early bodies, `ended` a link that has ended; `pressed` is
-        called when `is_slow` changes."""
+        """`received` is called with frames, `early` with an early body, `ended` with a link that
+        has ended, and `pressed` when `is_slow` changes."""
         self.hop = hop
         self._node = node
         self._addresses = deque(addresses)  # the first is connected, or is tried next

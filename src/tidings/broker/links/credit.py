@@ -1,5 +1,5 @@
-"""The credit that a node gives its neighbours: see routing/channels/credit.py. A neighbour that
-sends without credit is not read until what it sent has been passed on."""
+"""The credit that a node gives its neighbours: see routing/channels/credit.py. If a neighbour sends
+without credit, nothing more is read from it until its frames have been passed on."""
 
 from __future__ import annotations
 

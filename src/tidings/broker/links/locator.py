@@ -18,10 +18,10 @@ import msgspec
 from tidings.network import Preprocessors
 from tidings.routing.protocol import Times, messages as m
 
-REMEDY = (  # what helps where preprocessors expect a token
+REMEDY = (  # the advice if preprocessors expect a token
     "set ticket_key in the file of the node above, or show_token = true in the file of this router"
 )
-MOST_WAITING = 200  # unanswered questions; beyond that, the node above is asked
+MOST_WAITING = 200  # the most unanswered questions; if there are more, the node above is asked
 
 
 class Locator:
@@ -38,9 +38,10 @@ class Locator:
         *,
         show_token: bool = False,
     ) -> None:
-        """`send` sends a message of the router's channel to the node above. `answered` gets each
-        question with its answer, and `changed` is called with whether there is a preprocessor. With
-        `show_token`, preprocessors see the router's token if the node above signs no tickets."""
+        """`send` sends a message of the router's channel to the node above. `answered` is called
+        with each question and its answer, and `changed` with True or False when a preprocessor is
+        found or lost. With `show_token`, preprocessors see the router's token if the node above
+        signs no tickets."""
         self._answered = answered
         self._waiting: deque[m.Locate] = deque()
         self._asked = asyncio.Event()

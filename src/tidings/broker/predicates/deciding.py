@@ -3,8 +3,8 @@
     Undecided ──> queue of the publisher ──all calls of the first MOST_TOGETHER──> helpers
                         └──in order, when all are decided──> publications ──> machine
 
-Only the publications of the same publisher wait behind one that waits. If many bytes from a link
-are waiting, the link is not read until they are decided.
+A publication that waits holds back only later publications of the same publisher. If many bytes
+from a link are waiting, the link is not read until they are decided.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from tidings.preprocessing import PredicateCall
 from tidings.routing.protocol import messages as m
 from tidings.routing.root import Run
 
-MOST_TOGETHER = 256  # publications whose calls are asked together
-MOST_CALLS = 10_000  # after this many calls, no more publications are added
-MOST_BYTES = 4 << 20  # bytes that may wait from one link
+MOST_TOGETHER = 256  # the most publications whose calls are decided together
+MOST_CALLS = 10_000  # once a batch has this many calls, no publication is added to it
+MOST_BYTES = 4 << 20  # the most bytes that may wait from one link
 OVERHEAD = 256  # bytes that a waiting publication takes besides its content and payload
 REASON = "predicates"
 
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class Deciding:
-    """The publications that wait, by link and publisher."""
+    """The publications that wait for predicates, by link and publisher."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Deciding:
         put_on: Callable[[Lane, m.Publish], None],
     ) -> None:
         """`missing` lists the calls that a notification needs; `ask` returns when calls are
-        decided, or can't be; then `put_on` gets the publications."""
+        decided, or can't be; then `put_on` is called with the publications."""
         self._missing = missing
         self._ask = ask
         self._put_on = put_on
@@ -51,14 +51,14 @@ class Deciding:
         return sum(map(len, self._queues.values()))
 
     def holds(self, lane: Lane, message: m.Publish | Run) -> bool:
-        """Must publications wait because others of their publisher do?"""
+        """Must a message wait because others of its publisher wait?"""
         return message is not self._ready and (lane, message.publisher) in self._queues
 
     def put(self, lane: Lane, message: m.Publish) -> None:
         """Keep a publication until its calls are decided."""
         key = lane, message.publisher
         queue = self._queues.setdefault(key, deque())
-        if message is self._ready:  # it needs more calls, so it stays the first
+        if message is self._ready:  # it needs more calls, and stays the first
             queue.appendleft(message)
         else:
             queue.append(message)
@@ -98,14 +98,15 @@ class Deciding:
                     if not self._release(lane, queue):
                         break
                 await asyncio.sleep(0)  # let other tasks run
-        except Exception:  # the publisher repeats what was not acknowledged
+        except Exception:  # the publisher repeats publications that were not acknowledged
             _log.exception("publications of %r could not be decided", publisher)
         finally:
             if self._tasks.get(key) is asyncio.current_task():
                 del self._tasks[key], self._queues[key]
 
     def _release(self, lane: Lane, queue: deque[m.Publish]) -> bool:
-        """Pass the first publication on; False if it needs more calls, and so was put back."""
+        """Pass the first publication on; return False if it was put back because it needs more
+        calls."""
         message = self._ready = queue.popleft()
         try:
             left = self._bytes.get(lane, 0) - _size(message)

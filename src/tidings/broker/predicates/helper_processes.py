@@ -1,9 +1,9 @@
 """Helper processes that call predicates, one process for each predicate.
 
-A process that does not answer a call within its time, or that ends, is a failure. The call is
-repeated in a new process. After STRIKES failures of one call, or MOST_FAILURES of all calls within
-WINDOW, the predicate must be switched off. So no call is ever decided by a failure: either the
-predicate has returned, or the filters that call it are refused.
+If a process does not answer a call in time, or ends, the call has failed. The call is repeated in a
+new process. After STRIKES failures of one call, or MOST_FAILURES of all calls within WINDOW, the
+predicate must be switched off. So no call is ever decided by a failure: either the predicate has
+returned, or the filters that call it are refused.
 
 A predicate that raises an exception has decided: the result is null, as for a function.
 """
@@ -57,10 +57,10 @@ class PredicateHelper:
         self._decisions = decisions
         self._process: Process | None = None
         self._lock = asyncio.Lock()
-        self._failed: deque[float] = deque()  # when calls failed, within the window
+        self._failed: deque[float] = deque()  # the times of failures within WINDOW
         self._is_stopped = False
         self.raised = 0
-        """How often the predicate raised an exception."""
+        """How many calls raised an exception."""
 
     async def decide(self, calls: Sequence[PredicateCall]) -> str:
         """Decide calls; return why the predicate must be switched off, or an empty text."""
@@ -87,7 +87,7 @@ class PredicateHelper:
         return ""
 
     async def _pass_batch(self, left: deque[PredicateCall]) -> None:
-        """Pass some calls to the process, and remove those that it decides."""
+        """Pass some calls to the process, and remove from `left` those that it decides."""
         process = await self._need_process()
         assert process.stdin is not None
         calls = [left[at] for at in range(min(MOST_TOGETHER, len(left)))]
@@ -102,7 +102,7 @@ class PredicateHelper:
                     self._note_exception(text)
                 self._decisions.put(call, _RESULTS[code])
                 left.popleft()
-        except asyncio.CancelledError:  # unread answers would be mistaken for later ones
+        except asyncio.CancelledError:  # later calls would read leftover answers
             self._abandon_process()
             raise
         except TimeoutError:
@@ -114,7 +114,7 @@ class PredicateHelper:
 
     async def _status_of(self, process: Process) -> int:
         """The status of a process that closed its pipes. It is killed only if it does not end:
-        otherwise the status could be that of the signal."""
+        otherwise its status could be that of the kill signal."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ENDING):
                 return await process.wait()
@@ -172,7 +172,7 @@ class PredicateHelper:
             await process.wait()
 
     async def stop(self) -> None:
-        """End the process. Calls that are not decided then stay undecided."""
+        """End the process. Calls without an answer stay undecided."""
         self._is_stopped = True
         await self._end_process()
 
@@ -194,11 +194,11 @@ class PredicateHelpers:
 
     @property
     def raised(self) -> int:
-        """How often predicates raised exceptions."""
+        """How many calls of predicates raised an exception."""
         return sum(one.raised for one in self._helpers.values())
 
     async def ask(self, calls: Sequence[PredicateCall]) -> None:
-        """Decide calls. If that is impossible, the predicate is switched off first."""
+        """Decide calls. A predicate that can't decide its calls is switched off."""
         self.decisions.make_room(len(calls))
         by_name: dict[str, list[PredicateCall]] = {}
         for call in calls:

@@ -19,8 +19,8 @@ from tidings.model import FilterError, TidingsError
 from tidings.network import Agent, Link, Refusal
 from tidings.routing.protocol import Grant, messages as m
 
-MOST_OPEN = 100  # questions that are being answered
-PATIENCE = 1.5  # seconds for the rendezvous point; agents wait for two
+MOST_OPEN = 100  # the most questions that are answered at the same time
+PATIENCE = 1.5  # seconds to wait for the rendezvous point; agents wait for two
 
 _log = logging.getLogger(__name__)
 
@@ -79,13 +79,14 @@ class Granting:
         return m.Proposed(message.request, node, place.life, place.version, grant=data)
 
     async def _make(self, text: str, dialect: str) -> int:
-        """The node of a filter that had none at the version of the view."""
+        """Create the node of a filter that has none in the current view; return its number."""
         async with self._agent.subscribe(text, dialect, fast=True, timeout=PATIENCE) as told:
             return told.node
 
 
 def _limit_text(found: Filter, attributes: Attributes | None) -> str:
-    """The filter in SQL, for those who read it as a limit; raises Refusal if they can't."""
+    """The filter in SQL, as nodes read it when it limits a grant; raises Refusal if they could
+    not."""
     text = found.sql()
     if len(text) > m.LONGEST_WITHIN:
         raise Refusal(

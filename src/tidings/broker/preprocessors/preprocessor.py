@@ -30,9 +30,9 @@ from tidings.network import Agent, Link, Refusal
 from tidings.preprocessing import PredicateCall
 from tidings.routing.protocol import Times, frames, messages as m
 
-MOST_LOCATING = 100  # questions of routers that are being answered
-LAG = 25  # fiftieths of a second for which a router's question waits for a newer view
-PATIENCE = 1.5  # seconds for predicates; agents wait for two
+MOST_LOCATING = 100  # the most questions of routers that are answered at the same time
+LAG = 25  # a router's question waits for a newer view for this many fiftieths of a second
+PATIENCE = 1.5  # seconds to wait for predicates; agents wait for two
 
 _log = logging.getLogger(__name__)
 
@@ -52,8 +52,8 @@ class PreprocessorNode:
     ) -> None:
         """`agent` must be started, and have `tag="local"`. `host` is the host by which agents reach
         the preprocessor, if it differs from the one on which it listens. With a `signer`, the
-        preprocessor signs grants, and needs tokens or tickets, because anybody could ask for grants
-        under any name without them. Raises KeyProblem if it has none."""
+        preprocessor signs grants. It then needs tokens or tickets, because without them anybody
+        could ask for grants under any name; raises KeyProblem if `door` has neither."""
         if signer is not None and not door.is_guarded:
             raise KeyProblem(
                 f"{name}: found a key for signing grants, but no tokens; expected [tokens] or "
@@ -69,7 +69,7 @@ class PreprocessorNode:
         self._listening = ListeningServer(self._connections)
         self._helpers: PredicateHelpers | None = None
         self._asking: set[asyncio.Future[None]] = set()
-        self._off: set[str] = set()  # predicates that fail here
+        self._off: set[str] = set()  # predicates that are switched off here
         self._proposing = Proposing(agent)
         agent.take_suggested = self._proposing.receive
         self._began = time.monotonic()
@@ -105,13 +105,13 @@ class PreprocessorNode:
             await self._helpers.stop()
 
     def renew(self, tokens: Tokens | None, tickets: Mapping[str, str] | None = None) -> int:
-        """Use other tokens, and the tickets of other keys, from now on; return the number of closed
-        links."""
+        """From now on, accept these tokens, and tickets signed with these keys; return the number
+        of closed links."""
         return self._connections.renew(tokens, tickets)
 
     async def _tick_forever(self) -> None:
         while True:
-            if self._agent.view is not None:  # without a view, it could only refuse
+            if self._agent.view is not None:  # without a view, every question would be refused
                 self._agent.send_up(self._status())
             limits = self._connections.connection_limits
             links = self._connections.links.values()
@@ -168,8 +168,8 @@ class PreprocessorNode:
         return ""
 
     async def _locate(self, link: Link, who: Permissions, message: m.Locate) -> None:
-        """Send a router the places of nodes, when the view is as new as the newest of them. A
-        router that gets none asks the node above it."""
+        """Send a router the places of nodes, as soon as the view contains the newest of them. A
+        router that gets no places asks the node above it."""
         answer = m.Located(0, message.request)
         if "route" in who.may and self._locating < MOST_LOCATING:
             self._locating += 1
@@ -193,8 +193,8 @@ class PreprocessorNode:
     # -- predicates ----------------------------------------------------------------------------
 
     def _missing_calls(self, message: m.Preprocess) -> list[PredicateCall]:
-        """The calls of predicates that must be decided before notifications are tagged, without
-        those of predicates that fail here."""
+        """The calls of predicates that must be decided before notifications are tagged. Predicates
+        that are switched off here are left out."""
         view = self._agent.view
         missing = [] if view is None else view.missing_calls(message.contents)
         return [call for call in missing if call.name not in self._off]
@@ -202,8 +202,8 @@ class PreprocessorNode:
     async def _decide(
         self, link: Link, message: m.Preprocess, missing: Sequence[PredicateCall]
     ) -> None:
-        """Tag notifications when the predicates that they need have answered. Notifications that
-        are not decided in time have an empty tag: the rendezvous point tags them."""
+        """Tag notifications once the predicates that they need have answered. Notifications that
+        are not decided in time get an empty tag: the rendezvous point tags them."""
         until = time.monotonic() + PATIENCE
         while missing and time.monotonic() < until:
             asking = asyncio.ensure_future(self._need_helpers().ask(missing))
@@ -226,8 +226,8 @@ class PreprocessorNode:
         return helpers
 
     async def _switch_off(self, name: str, reason: str) -> None:
-        """Leave notifications that need a predicate to the rendezvous point, which decides whether
-        it is switched off for everybody."""
+        """Stop calling a predicate here. The rendezvous point tags the notifications that need it,
+        and decides whether the predicate is switched off for everybody."""
         _log.error("%s: the predicate '%s' is not called any more: %s", self.name, name, reason)
         self._off.add(name)
 
@@ -239,14 +239,14 @@ class PreprocessorNode:
             tags = tuple(view.tag_many(message.contents))
         except TidingsError as problem:
             return m.Preprocessed(message.request, refusal=str(problem))
-        except Exception:  # the agent lets the rendezvous point tag
+        except Exception:  # the rendezvous point tags instead
             _log.exception("%s: notifications could not be tagged", self.name)
             return m.Preprocessed(message.request, refusal="an unexpected problem; see the log")
         self.tagged += len(tags)
         return m.Preprocessed(message.request, tags)
 
     async def _make(self, link: Link, message: m.Propose) -> None:
-        """Answer with the node of a filter, which the rendezvous point makes if there is none."""
+        """Answer with the node of a filter. If there is none, the rendezvous point creates it."""
         answer = self._place(message)
         if not answer.node and not answer.refusal and message.dialect == "sql":
             with contextlib.suppress(TidingsError):  # the rendezvous point reports the problem

@@ -1,12 +1,13 @@
-"""Finds the places of new filters in the graph of a channel, so that the rendezvous point need not.
+"""Finds the places of new filters in the graph of a channel, to save the rendezvous point the work.
 
     agent ──Propose──> place among the nodes of a version ──Suggest──> rendezvous point
                               newer nodes are compared there, and the filter gets its number
 
-The nodes are placed here as at the rendezvous point, by the same code. They are loaded when the
-first agent asks, which takes as long as a start of the rendezvous point; until then, the
-rendezvous point places all filters. From then on, changes are followed apart from the view for
-tags: a view takes some milliseconds for each change, and a place only helps if few nodes are newer.
+The same code places nodes here and at the rendezvous point. The nodes are loaded when the first
+agent asks, which takes as long as a start of the rendezvous point; until they are loaded, the
+rendezvous point places all filters. From then on, changes are followed separately from the view
+that tags: that view needs some milliseconds for each change, and a place only helps if few nodes
+are newer.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from tidings.preprocessing import Kind
 from tidings.routing.clients import Follower
 from tidings.routing.protocol import messages as m
 
-PATIENCE = 1.5  # seconds for the rendezvous point; agents wait for two
+PATIENCE = 1.5  # seconds to wait for the rendezvous point; agents wait for two
 EVERY = 0.05  # seconds between two questions for changes
 FIRST = 1 << 19  # the numbers of these questions differ from those for the view
-TOGETHER = 50  # filters that are suggested together
-MOST_AHEAD = 2_000  # nodes that were suggested and whose changes have not come yet
-MOST_WAITING = 1_000  # filters; the rendezvous point places the rest
+TOGETHER = 50  # the most filters that are suggested together
+MOST_AHEAD = 2_000  # the most suggested nodes whose changes have not arrived yet
+MOST_WAITING = 1_000  # the most waiting filters; the rendezvous point places the rest
 
 _log = logging.getLogger(__name__)
 
@@ -41,13 +42,13 @@ class Proposing:
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
-        self._view: Any = None  # whose nodes are loaded
+        self._view: Any = None  # the view whose nodes are loaded
         self._interests: Any = None
         self._version = 0
         self._loading: asyncio.Task[None] | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._recompiling: Any = None
-        self._ahead: dict[int, None] = {}  # newer nodes that were suggested here
+        self._ahead: dict[int, None] = {}  # suggested nodes whose changes have not arrived yet
         self._request = 0
         self._answer: tuple[int, asyncio.Future[m.Suggested]] | None = None  # that is awaited
         self._waiting: deque[tuple[str, asyncio.Future[int]]] = deque()
@@ -58,9 +59,8 @@ class Proposing:
         """How many filters were placed so far."""
 
     async def make(self, text: str) -> int:
-        """The node of a filter in SQL, made by the rendezvous point at the place that was found
-        here; 0 if the rendezvous point must find the place. Filters that wait are suggested
-        together."""
+        """The node that the rendezvous point creates for a filter in SQL, at the place found here;
+        0 if the rendezvous point must find the place. Filters that wait are suggested together."""
         if len(self._waiting) >= MOST_WAITING:
             return 0
         found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -70,7 +70,7 @@ class Proposing:
         return await found
 
     async def _work(self) -> None:
-        """Suggest what waits, until nothing does."""
+        """Suggest the waiting filters, until none are left."""
         while self._waiting:
             taken = [self._waiting.popleft() for _ in range(min(TOGETHER, len(self._waiting)))]
             nodes: Sequence[int] = ()
@@ -78,7 +78,7 @@ class Proposing:
                 async with asyncio.timeout(PATIENCE):
                     nodes = await self._suggest([text for text, _ in taken])
             except TimeoutError:
-                self._reload()  # it is not known which of them have nodes
+                self._reload()  # some of the filters may have nodes now
             except Exception:
                 _log.exception("filters could not be suggested")
                 self._reload()
@@ -97,7 +97,7 @@ class Proposing:
         if len(self._ahead) > MOST_AHEAD:
             return ()
         filters: list[m.Suggestion] = []
-        places: dict[int, int] = {}  # of the texts that are suggested, in the message
+        places: dict[int, int] = {}  # index of a text -> its index in the message
         for at, text in enumerate(texts):
             with contextlib.suppress(TidingsError):  # the rendezvous point reports the problem
                 found = self._interests.find_place(text.encode())
@@ -114,7 +114,7 @@ class Proposing:
                 self._interests.remove(m.WITHIN + number)
         if answer is None or len(answer.nodes) < len(filters):
             return ()
-        if answer.refusal == m.UNKNOWN:  # some were lost in a crash
+        if answer.refusal == m.UNKNOWN:  # the root lost some nodes in a crash
             self._reload()
             return ()
         found_nodes = [answer.nodes[places[at]] if at in places else 0 for at in range(len(texts))]
@@ -130,13 +130,13 @@ class Proposing:
             self._loading.cancel()
 
     def _go_ahead(self, node: int, text: str) -> None:
-        """Know a node before its change comes."""
+        """Add a new node before its change arrives."""
         if node > self._version and node not in self._ahead:
             self._interests.follow(node, text.encode())
             self._ahead[node] = None
 
     def receive(self, message: m.Suggested | m.Changed) -> None:
-        """An answer of the rendezvous point."""
+        """Process an answer of the rendezvous point."""
         if isinstance(message, m.Changed):
             if self._follower is not None and self._follower.receive(message):
                 self._answered.set()
@@ -157,10 +157,10 @@ class Proposing:
             self._folder.cleanup()
 
     async def _follow(self, view: Any) -> None:
-        """Take the changes of nodes, as long as the view is used."""
+        """Apply changes of nodes, as long as the view is in use."""
         request = FIRST
         while self._agent.view is view:
-            request += 1 << 20  # each page of an answer takes another number
+            request += 1 << 20  # leaves a number for each page of the answer
             follower = self._follower = Follower(
                 m.Follow(request, self._version, view.life, relayed=True)
             )
@@ -172,13 +172,13 @@ class Proposing:
                         await self._answered.wait()
             told = follower.changed
             if told is None or told.whole:
-                return  # the view is replaced, too
+                return  # the view is replaced as well
             await self._take(told)
             await asyncio.sleep(EVERY)
 
     async def _take(self, told: m.Changed) -> None:
         for at, (_, node, text) in enumerate(told.changes):
-            with contextlib.suppress(TidingsError, KeyError):  # some can't be read here
+            with contextlib.suppress(TidingsError, KeyError):  # some filters can't be read here
                 if text is None:
                     self._ahead.pop(node, None)
                     self._interests.remove(node)

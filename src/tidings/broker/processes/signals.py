@@ -1,8 +1,8 @@
-"""Signals to processes of asyncio.
+"""Sends signals to processes that asyncio started.
 
-`Process.kill` and `Process.send_signal` first ask whether the process has ended, and this question
-takes its exit status from the operating system. If the process ended a moment before, asyncio then
-finds no status, logs a warning, and reports 255.
+`Process.kill` and `Process.send_signal` first ask the operating system whether the process has
+ended, and so collect its exit status. If the process had just ended, asyncio then finds no status,
+logs a warning, and reports 255.
 """
 
 from __future__ import annotations

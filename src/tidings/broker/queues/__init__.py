@@ -1,4 +1,4 @@
-"""Messages that wait at a node, and whose turn it is: one sender's flood does not delay others.
+"""Messages that wait at a node, and their order: one sender's flood does not delay others.
 
     publications ──> at once, or in turns: owner, link, name ─────> a slice of time ──> machine
     subscribe, ask, recover ──> backlog, after publications ──────> a slice of time ──> machine

@@ -1,23 +1,24 @@
-"""The backlog of work for subscriptions, which waits while there are notifications.
+"""The backlog: work for subscriptions, which waits while notifications arrive.
 
     notifications ──────────────────────────> see publications.py
     Subscribe, Ask, Recover ... ──> backlog ──> a slice of time, then the event loop has its turn
 
 A subscription takes much longer than a notification, and can wait a little. So the backlog is
 worked on for about a millisecond at a time, and notifications that arrive meanwhile go first. While
-notifications arrive, the backlog gets about a third of the time: after a slice it rests for twice
-as long as the slice computed. That is enough for 600 new filters per second of half a millisecond
-each. The time in which this thread only waited for others does not count, because otherwise a busy
-machine would leave the backlog almost no time. If a slice begins late, because notifications or
-other processes took the time, it is longer. If publications are behind, they go first: slices stay
-short, and the backlog gets about a seventh of the time.
+notifications arrive, the backlog gets about a third of the time: after each slice, it pauses for
+twice the processor time of the slice. That is enough for 600 new filters per second, if each takes
+half a millisecond. Only the processor time of this thread counts, because otherwise a busy machine
+would leave the backlog almost no time. If a slice begins late, because notifications or other
+processes took the time, it is longer. If publications are behind, they go first: slices stay short,
+and the backlog gets about a seventh of the time.
 
 While notifications with many marks arrive, changes are also batched. Each change to the graph
 invalidates cached plans, and it is cheaper to compute the plans of a thousand marks once after many
 changes than after each change.
 
 Neighbours take turns, and so do the owners behind a router; the messages of each owner stay in
-order. If a neighbour has too many waiting messages, nothing is read from it until they are done.
+order. If a neighbour has too many waiting messages, nothing is read from it until most are
+processed.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ from tidings.routing.protocol import messages as m
 
 SLICE = 0.001  # seconds
 LONG_SLICE = 0.01  # seconds of a slice while notifications with many marks arrive, or if it is late
-MANY_MARKS = 20  # from this many marks on, the pause because of marks is longer than the other one
-REST = 2.0  # the pause after a slice, as a multiple of its processor time
-REST_PER_MARK = 0.0001  # seconds of pause per mark of a notification, if this pause is longer
+MANY_MARKS = 20  # with this many marks or more, slices are long
+REST = 2.0  # the pause after a slice is this many times its processor time
+REST_PER_MARK = 0.0001  # seconds of pause per mark of a notification, if that is longer
 MOST_REST = 0.1  # the longest pause because of marks, in seconds
 PIECE = 256  # how many nodes of a Subscribe are processed together
 MOST_WAITING = 1000  # the most waiting messages of one neighbour
@@ -44,7 +45,7 @@ MOST_WAITING_ALL = 10_000  # the most waiting messages of all neighbours
 
 
 class Backlog:
-    """Waiting messages, processed in turns. `take` processes one message."""
+    """Waiting messages; their senders take turns. `take` processes one message."""
 
     def __init__(
         self,
@@ -104,7 +105,7 @@ class Backlog:
         took = time.thread_time() - begun
         if busy:
             self._schedule(max(rest * took, min(MOST_REST, REST_PER_MARK * marks)))
-        else:  # filters that are slow to place get about a third of the time
+        else:  # even then, slow filters get only about a third of the time
             self._schedule(REST * (took - SLICE) if took > 2 * SLICE else 0.0)
 
 

@@ -1,13 +1,13 @@
-"""Makes the changes of named subscriptions that commands hand to a rendezvous point.
+"""Makes the changes to named subscriptions that commands request from a rendezvous point.
 
     command ──socket──> checked ──> placed, a few at a time ──> journal ──(on the disk)──> version
                            └─thread: read─┘
 
 The ids and their nodes are read from the log when the first command comes. From then on this is the
 only process that changes them. A group of changes is refused as a whole, before any of it is made.
-A large group is checked and placed in pieces, whose filters a thread reads beside the event loop,
-so that notifications need not wait. Filters that take long to place are placed in smaller parts. If
-the process dies meanwhile, the first parts are made, and the command makes the rest.
+A large group is checked and placed in pieces. A thread reads the filters of each piece, so that
+notifications need not wait. Filters that take long to place are placed in smaller parts. If the
+process dies meanwhile, the first parts are already made, and the command makes the rest.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from tidings.routing.root import Rendezvous
 from tidings.store import Adopt, Asked, ChangeLog, Declare, LiveIds, ProjectedIds, need_owner
 from tidings.store.journal import Row
 
-PIECE = 16  # changes; placing one takes some 0.1 to 0.3 ms, and a wide filter takes some 30 ms
+PIECE = 16  # changes; placing one takes 0.1 to 0.3 ms, and about 30 ms for a wide filter
 TIME = 0.005  # seconds of processor time for placing filters in one turn of the event loop
-REST = 0.001  # seconds without placing after such a turn; others need several turns meanwhile
+REST = 0.001  # seconds between two such turns, in which other tasks get several turns
 ALONE = 4  # up to this many filters are read on the event loop
 
 
@@ -57,10 +57,9 @@ class CommandChanges:
         declare: Callable[[Declare], Awaitable[int]],
     ) -> None:
         """`machine` returns the state machine that is used now. `prepare` reads filters that are
-        needed soon, in a thread. `wrote` starts to write what was
-        passed to the journal. `stored` waits until all of it is on the disk, and raises
-        EnvironmentProblem if it can't be written. `adopt` adopts a snapshot, and `declare` declares
-        attributes."""
+        needed soon, in a thread. `wrote` starts to write the records that were passed to the
+        journal. `stored` waits until all of them are on the disk, and raises EnvironmentProblem if
+        they can't be written. `adopt` adopts a snapshot, and `declare` declares attributes."""
         self._adopt = adopt
         self._declare = declare
         self._folder = folder
@@ -127,7 +126,7 @@ class CommandChanges:
             for at in range(0, len(asked), PIECE):
                 piece = asked[at : at + PIECE]
                 await self._read(piece)
-                if rest:  # others may have waited for the interpreter while filters were read
+                if rest:  # other tasks may have waited for the interpreter meanwhile
                     await asyncio.sleep(rest)
                 while piece:
                     self._need_same(machine, known)
@@ -145,7 +144,7 @@ class CommandChanges:
             return version
 
     def _need_same(self, machine: Rendezvous, known: _Known) -> None:
-        """Raise EnvironmentProblem if a write failed while others had their turn."""
+        """Raise EnvironmentProblem if a write failed while other tasks ran."""
         if self._machine() is not machine or machine.failed or known is not self._known:
             raise EnvironmentProblem("the journal can't be written at present; try again")
 
@@ -165,7 +164,7 @@ class CommandChanges:
             projected.take((one.id, one.text) for one in piece)
 
     async def _read(self, piece: list[Asked]) -> None:
-        """Read filters in a thread; the event loop looks them up then, and need not parse them."""
+        """Read filters in a thread; after that, the event loop only looks them up."""
         texts = [text for one in piece if (text := _interest_of(one)) is not None]
         if len(texts) > ALONE:
             await asyncio.get_running_loop().run_in_executor(None, self._prepare, texts)
@@ -173,7 +172,7 @@ class CommandChanges:
     def _place(
         self, machine: Rendezvous, piece: list[Asked], known: _Known, end: float
     ) -> tuple[int, int]:
-        """Place changes until this thread has computed up to `end`, at least one; return the first
+        """Place at least one change, and more until the thread time reaches `end`; return the first
         version, and how many changes were placed."""
         interests = [_interest_of(one) for one in piece]
         first, held = machine.holding.place(interests, lambda: time.thread_time() < end)
@@ -201,5 +200,5 @@ class CommandChanges:
 
 
 def _interest_of(one: Asked) -> bytes | None:
-    """The filter of a change as nodes have it; None if the subscription is dropped."""
+    """The filter of a change, encoded as in nodes; None if the change drops the subscription."""
     return None if one.text is None else pack_interest(one.text.encode(), one.dialect)

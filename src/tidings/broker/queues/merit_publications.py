@@ -1,13 +1,15 @@
-"""Publications of a channel whose order is merit: under overload, what is worth most goes first.
+"""The queue of a channel in order of merit: under overload, the most valuable publications go
+first.
 
     publication ──> nothing waits, and the slice is not over ──> machine
         └──> merit queue, in memory and on the disk ──> a slice of time ──> machine
     index work: some after each slice, and more when nothing waits
 
-The order of a publisher is not kept. A publication is acknowledged when it is in the journal, as in
-every channel, so nothing that waits is lost: if this process ends, publishers send it again. Parts
-of pipelines wait in turns, beside the queue. What waits in the queue takes no credit from its link:
-otherwise publications would wait at routers and agents, where nobody knows their merit.
+Publications of one publisher can overtake each other. As in every channel, a publication is
+acknowledged when it is in the journal, so waiting publications are not lost: if this process ends,
+publishers send them again. Parts from pipelines wait outside this queue, and take turns.
+Publications in the queue use no credit of their link: otherwise later ones would wait at routers
+and agents, which don't know their merit.
 """
 
 from __future__ import annotations
@@ -27,26 +29,26 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.root import Run
 
 MOST_MEMORY = 16 << 20  # bytes of publications that wait in memory; more wait on the disk
-# If more waits, links are not read from.
-MOST_WAITING = 1 << 30  # bytes that wait in all
-MOST_COUNT = 1_000_000  # publications; each takes about 600 bytes of memory while it is on the disk
-# Seconds. A publication is on its way after some turns of the event loop: it is read, processed,
-# written and released. What waits fills every turn, so turns are short.
+# Beyond these two limits, reading from links pauses.
+MOST_WAITING = 1 << 30  # bytes of waiting publications
+MOST_COUNT = 1_000_000  # waiting publications; one on the disk takes about 600 bytes of memory
+# Seconds. A publication takes several turns of the event loop: it is read, processed, written and
+# released. Under overload, the queue uses a whole slice in each turn, so slices are short.
 SLICE = 0.0005
-BUSY_WORK, IDLE_WORK = 1, 64  # messages that are learnt after a slice
+BUSY_WORK, IDLE_WORK = 1, 64  # forwarded messages to learn from after a slice
 REASON = "publications by merit"
 
 _log = logging.getLogger(__name__)
 
 
 class Merits(Protocol):
-    """Where merits come from."""
+    """Computes the merits of publications."""
 
     def merit(self, message: m.Publish) -> float:
-        """What a publication is worth. Never raises."""
+        """The merit of a publication. Never raises."""
 
     def work(self, most: int) -> int:
-        """Learn from so many messages that were forwarded; return how many are left."""
+        """Learn from up to `most` forwarded messages; return how many are left."""
 
 
 class MeritPublications(Publications):
@@ -73,7 +75,7 @@ class MeritPublications(Publications):
         self._queue: MeritQueue[Lane, m.Publish] = MeritQueue(
             spill, msgspec.msgpack.encode, decoder.decode, most_bytes=most_memory, ageing=ageing
         )
-        self._known: dict[Lane, set[tuple[str, int]]] = {}  # publishers and stamps that wait
+        self._known: dict[Lane, set[tuple[str, int]]] = {}  # waiting: (publisher, stamp)
         self._paused: set[Lane] = set()
 
     def __len__(self) -> int:
@@ -81,14 +83,14 @@ class MeritPublications(Publications):
 
     @property
     def spilled(self) -> int:
-        """How many publications wait on the disk."""
+        """The number of publications that wait on the disk."""
         return self._queue.spilled
 
     def put(self, link: Lane, message: Waiting) -> None:
         if isinstance(message, Run):
             for one in message.take_rest():
                 self.put(link, one)
-        elif isinstance(message, m.Publish) and message.stamp:  # fast ones have no stamp
+        elif isinstance(message, m.Publish) and message.stamp:  # fast publications have no stamp
             self._put_in_order(link, message)
         else:
             super().put(link, message)
@@ -98,11 +100,11 @@ class MeritPublications(Publications):
         begun = time.monotonic()
         if not self._queue and begun < self._until:
             self._process(link, message)
-            self._schedule()  # the index may have work
+            self._schedule()  # there may be messages to learn from
             return
         key = message.publisher, message.stamp
         if key in self._known.get(link, ()):
-            return  # repeated while it waits; it is answered when its turn has come
+            return  # a repetition; the waiting one is acknowledged later
         if not len(self):
             self._since = begun
         size = OVERHEAD + len(message.content) + len(message.payload)
@@ -114,11 +116,11 @@ class MeritPublications(Publications):
         self._schedule()
 
     def _is_full(self, part: int) -> bool:
-        """Does so much wait that links should not be read from? If they are not, they are read from
-        again when half of it waits (`part=2`)."""
+        """Is the queue so long that reading from links must pause? Reading resumes when the queue
+        is half as long (`part=2`)."""
         queue = self._queue
         return (
-            queue.memory > self._most_memory  # the disk is full
+            queue.memory > self._most_memory  # only if the disk is full
             or queue.size > self._most_waiting // part
             or len(queue) > self._most_count // part
         )
@@ -130,7 +132,7 @@ class MeritPublications(Publications):
         self._paused.discard(link)
 
     def close(self) -> None:
-        """Delete what waits on the disk."""
+        """Delete the publications on the disk."""
         self._spill.close()
 
     def _has_work(self) -> bool:
@@ -140,7 +142,7 @@ class MeritPublications(Publications):
         self._scheduled = False
         try:
             self._serve()
-        finally:  # whatever happens, the others have their turn
+        finally:  # after a failure, go on with the next one
             self._schedule()
 
     def _serve(self) -> None:
@@ -161,7 +163,7 @@ class MeritPublications(Publications):
     def _take_best(self) -> None:
         try:
             link, message = self._queue.take()
-        except Unreadable as problem:  # its publisher has no acknowledgment, and sends it again
+        except Unreadable as problem:  # not acknowledged, so it is sent again
             _log.error("a publication that waits can't be read: %s", problem)
             self._settle(problem.sender, problem.key)
             return
@@ -169,7 +171,7 @@ class MeritPublications(Publications):
         self._process(link, message)
 
     def _settle(self, link: Lane, key: tuple[str, int]) -> None:
-        """A publication does not wait any more."""
+        """Note that a publication has left the queue."""
         known = self._known[link]
         known.discard(key)
         if not known:

@@ -1,11 +1,11 @@
-"""A queue in the order of merit, in which what waits becomes more important.
+"""A queue in order of merit, in which items become more important while they wait.
 
     put ──> heap by merit + age, best first ──> take
               `── the worst in memory ──too many bytes──> spill, on the disk
 
-All items age at the same rate, so their order never changes: an item of merit m that came at t has
-the rank m - t / ageing. An item waits at most until its age makes up for the difference in merit.
-Each step takes time logarithmic in the number of items.
+All items age at the same rate, so their order never changes: an item of merit m that arrived at
+time t has the rank m - t / ageing. An item is overtaken only until its age makes up for the
+difference in merit. Each step takes time logarithmic in the number of items.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Entry(msgspec.Struct, Generic[Sender, Item]):
 
 
 class Unreadable(Exception):
-    """An item can't be read from the disk. It is not in the queue any more."""
+    """An item can't be read from the disk. It has been removed from the queue."""
 
     def __init__(self, sender: Any, key: Any, size: int, problem: Exception) -> None:
         super().__init__(str(problem))
@@ -52,15 +52,16 @@ class MeritQueue(Generic[Sender, Item]):
         most_bytes: int,
         ageing: float,
     ) -> None:
-        """After `ageing` seconds, an item is as important as a new one with one more merit."""
+        """After `ageing` seconds, an item is as important as a new one whose merit is higher by
+        one."""
         self._spill = spill
         self._encode, self._decode = encode, decode
         self._most_bytes = most_bytes
         self._ageing = ageing
         self._entries: dict[int, Entry[Sender, Item]] = {}
         self._of_sender: dict[Sender, set[int]] = {}
-        self._best: list[tuple[float, int]] = []  # rank, best first; number
-        self._worst: list[tuple[float, int]] = []  # of those in memory
+        self._best: list[tuple[float, int]] = []  # rank (negated) and number of each item
+        self._worst: list[tuple[float, int]] = []  # rank and number of the items in memory
         self._number = 0
         self._memory = 0
         self.size = 0
@@ -82,7 +83,7 @@ class MeritQueue(Generic[Sender, Item]):
     def put(
         self, sender: Sender, item: Item, size: int, merit: float, now: float, key: Hashable = None
     ) -> None:
-        """`key` says what the item is, also if it can't be read again."""
+        """Add an item. `key` identifies it even if it can't be read from the disk again."""
         self._number += 1
         rank = merit - now / self._ageing
         self._entries[self._number] = Entry(sender, size, item, key)
@@ -94,16 +95,17 @@ class MeritQueue(Generic[Sender, Item]):
         while self._memory > self._most_bytes and self._worst:
             worst = heappop(self._worst)
             if not self._put_on_disk(worst[1]):
-                heappush(self._worst, worst)  # it is tried again at the next `put`
+                heappush(self._worst, worst)  # the next `put` tries again
                 break
 
     def take(self) -> tuple[Sender, Item]:
-        """The best item; raises IndexError if there is none, and Unreadable."""
+        """Remove and return the best item. Raises IndexError if there is none, and Unreadable if it
+        can't be read from the disk."""
         while True:
             number = heappop(self._best)[1]
             entry = self._entries.get(number)
             if entry is None:
-                continue  # its sender is gone
+                continue  # dropped with its sender
             self._remove(number, entry)
             if entry.place is None:
                 assert entry.item is not None
@@ -114,7 +116,7 @@ class MeritQueue(Generic[Sender, Item]):
                 raise Unreadable(entry.sender, entry.key, entry.size, problem) from problem
 
     def forget(self, sender: Sender) -> None:
-        """Drop the items of a sender, who repeats them if it comes back."""
+        """Drop the items of a sender, which sends them again if it comes back."""
         for number in list(self._of_sender.get(sender, ())):
             entry = self._entries[number]
             self._remove(number, entry)
@@ -122,7 +124,8 @@ class MeritQueue(Generic[Sender, Item]):
                 self._spill.drop(entry.place)
 
     def _put_on_disk(self, number: int) -> bool:
-        """False if the disk is full: then the item stays in memory, and `memory` says so."""
+        """Move an item to the disk; return False if the disk is full. Then it stays in memory, and
+        counts in `memory`."""
         entry = self._entries.get(number)
         if entry is None or entry.place is not None or entry.item is None:
             return True
@@ -146,7 +149,7 @@ class MeritQueue(Generic[Sender, Item]):
         if not self._entries:
             self._best.clear()
             self._worst.clear()
-        elif len(self._worst) > 2 * len(self._entries) + 64:  # most of it was taken already
+        elif len(self._worst) > 2 * len(self._entries) + 64:  # most entries are outdated
             self._worst = sorted(one for one in self._worst if one[1] in self._entries)
-        if len(self._best) > 2 * len(self._entries) + 64:  # most of their senders are gone
+        if len(self._best) > 2 * len(self._entries) + 64:  # most entries are outdated
             self._best = sorted(one for one in self._best if one[1] in self._entries)

@@ -8,12 +8,12 @@ then only inserts the node. Without a result from the thread, the machine does a
 
 Owners take turns here as in the backlog, and are charged for the time of the thread.
 
-A group of questions has fixed costs: two changes of threads, and a sync of the journal. So while
-questions overlap, a group is begun at most every PERIOD, and the questions that arrive meanwhile
-share it. A question that comes when no other is being answered does not wait.
+A group of questions has fixed costs: two switches between threads, and a sync of the journal. So
+while questions overlap, a new group starts at most once every PERIOD, and the questions that arrive
+meanwhile share it. A question that arrives when no other is being answered does not wait.
 
 The thread and the event loop share the interpreter. While publications are behind, groups are
-small, and the thread rests after each, as the backlog does.
+small, and the thread pauses after each, as the backlog does.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tidings.broker.links import Lane
 from tidings.broker.queues.turns import REST_BEHIND, Turns
 from tidings.routing.protocol import messages as m
 
-TIME = 0.01  # seconds that the filters prepared together should take
-BRIEF = 0.001  # the same, while publications are behind
-FIRST = 0.001  # seconds that a filter is assumed to take at first
+TIME = 0.01  # seconds: a group of filters should take about as long
+BRIEF = 0.001  # seconds: the same while publications are behind
+FIRST = 0.001  # seconds: the first estimate of the time for one filter
 MOST = 64  # the most filters that are prepared together
-PERIOD = 0.003  # seconds from the beginning of a group to that of the next, while questions overlap
+PERIOD = 0.003  # seconds between the starts of two groups, while questions overlap
 MOST_WAITING = 1000  # the most waiting questions of one neighbour
 MOST_WAITING_ALL = 10_000  # the most waiting questions of all neighbours
 
@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 class Preparing:
     """Questions whose filters are not prepared yet. `prepare` runs in a thread, and returns the
-    seconds that each filter took. Then `put_on` gets the questions."""
+    seconds that each filter took. Then `put_on` is called with each question."""
 
     def __init__(
         self,
@@ -49,8 +49,8 @@ class Preparing:
         is_answering: Callable[[], bool] = lambda: False,
         are_behind: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`is_answering` says whether questions that were put on are not answered yet;
-        `are_behind`, whether publications wait for too long."""
+        """`is_answering` returns whether earlier questions are still being answered; `are_behind`,
+        whether publications have waited for too long."""
         self._prepare = prepare
         self._put_on = put_on
         self._turns: Turns[m.Ask] = Turns("preparing", MOST_WAITING, MOST_WAITING_ALL)
@@ -84,7 +84,7 @@ class Preparing:
             wait = self._begun + PERIOD - loop.time()
             if self._overlap and wait > 0 and len(self._turns) < most:
                 await asyncio.sleep(wait)
-                if not self._turns:  # their links have closed
+                if not self._turns:  # all links of these questions have closed
                     return
             self._begun = loop.time()
             self._overlap = len(self._turns) > 1
@@ -106,7 +106,7 @@ class Preparing:
                 await asyncio.sleep(REST_BEHIND * sum(times))
 
     async def stop(self) -> None:
-        """Wait for the thread. Questions that still wait are not prepared."""
+        """Wait for the thread. Questions that still wait are never prepared."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

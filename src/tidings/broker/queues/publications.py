@@ -4,13 +4,13 @@
            └──────> turns ──> a slice of time, then the event loop has its turn ──> machine
 
 Parts that are handed over wait here too, in pieces, under the name of their source. Publications of
-one publisher that arrive together wait as one run, and waiting runs are joined. If the beginning of
-a run takes a long time, the rest waits for the next turn of its publisher. A single publication is
+one publisher that arrive together wait as one run, and waiting runs are joined. If the first part
+of a run takes a long time, the rest waits for the publisher's next turn. A single publication is
 processed at once. When many publications arrive, publishers take turns. Publications from one
 router count as one publisher if the names of their publishers agree up to the first "/". So all
 guests behind a router count as one, which is intended, because guests can use any name.
 
-Publications are *behind* if the queue was not empty for a while. Then questions about filters,
+Publications are *behind* if the queue has not been empty for a while. Then questions about filters,
 which can wait longer, get less time (backlog.py, preparing.py).
 """
 
@@ -27,10 +27,10 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.root import MOST_ROWS, Piece, Run, join_runs
 
 SLICE = 0.002  # seconds
-BEHIND = 0.005  # seconds for which publications wait, one after the other, until they are behind
-LINGER = 2, 5  # turns of the event loop in which runs wait for more publications: least, most
-MOST_BYTES = 4 << 20  # bytes that may wait from one link
-MOST_BYTES_ALL = 64 << 20  # bytes that may wait from all links together
+BEHIND = 0.005  # publications are behind if the queue has not been empty for this many seconds
+LINGER = 2, 5  # runs wait this many turns of the event loop for more publications: least, most
+MOST_BYTES = 4 << 20  # the most bytes that may wait from one link
+MOST_BYTES_ALL = 64 << 20  # the most bytes that may wait from all links together
 OVERHEAD = 256  # bytes that a waiting publication takes besides its content and payload
 
 Waiting = m.Publish | m.HandOver | Piece | Run
@@ -48,23 +48,24 @@ class Publications:
         self._since = 0.0  # when the queue was last empty
         self.count = 0  # publications received so far
         self._scheduled = False
-        self._rows = self._rows_before = 0  # about how many publications wait in runs
+        self._rows = self._rows_before = 0  # roughly how many publications wait in runs
         self._lingered = 0
 
     def __len__(self) -> int:
         return len(self._turns)
 
     def waiting(self, link: Lane) -> int:
-        """Bytes of a lane that wait."""
+        """The bytes that wait in the queue for a lane."""
         return self._turns.size_of(link)
 
     @property
     def are_behind(self) -> bool:
-        """Have publications waited for so long that other work should leave them more time?"""
+        """Have publications waited so long that other work should take less time?"""
         return len(self) > 0 and time.monotonic() - self._since > BEHIND
 
     def begin(self) -> None:
-        """Begin a slice for a new buffer; until it ends, publications may be processed at once."""
+        """Begin a slice for a new buffer; until the slice ends, publications may be processed at
+        once."""
         self._until = time.monotonic() + SLICE
 
     def put(self, link: Lane, message: Waiting) -> None:
@@ -107,7 +108,7 @@ class Publications:
         if run.left < left:
             self._rows += run.left
             self._turns.put_first(link, *_place_of(run))
-        else:  # it failed, and would fail again: one by one, only those that can't be taken fail
+        else:  # the run would fail again; one by one, only bad publications fail
             for one in reversed(run.take_rest()):
                 self._turns.put_first(link, *_place_of(one))
         self._schedule()
@@ -153,7 +154,7 @@ class Publications:
 
 
 def _place_of(message: Waiting) -> tuple[str, Waiting, int]:
-    """The name under which a message waits, the message, and its size in bytes."""
+    """The name in whose turn a message is processed, the message, and its size in bytes."""
     if isinstance(message, m.Publish):
         size = OVERHEAD + len(message.content) + len(message.payload)
         return message.publisher.partition("/")[0], message, size

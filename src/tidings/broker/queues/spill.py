@@ -1,8 +1,8 @@
-"""Bytes that wait on the disk instead of in memory.
+"""Stores waiting items on the disk instead of in memory.
 
-They are appended to files, and a file is deleted when all of its pieces were taken. Nothing is
-synced: what waits here was not acknowledged, so after a crash its publisher sends it again, and the
-files of an earlier process are deleted at the start.
+Each item is appended to a file as a piece of bytes, and a file is deleted when all its pieces have
+been taken. Nothing is synced: waiting publications were not acknowledged, so after a crash their
+publishers send them again, and the files of an earlier process are deleted at the start.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import shutil
 from pathlib import Path
 
-FILE_BYTES = 32 << 20  # a file that has so many bytes gets no more
+FILE_BYTES = 32 << 20  # a file with this many bytes gets no more pieces
 
 Place = tuple[int, int, int]  # the number of the file, start, size
 
@@ -23,9 +23,9 @@ class Spill:
         self._folder = folder
         self._file_bytes = file_bytes
         self._files: dict[int, int] = {}  # number -> descriptor
-        self._left: dict[int, int] = {}  # number -> pieces that were not taken
+        self._left: dict[int, int] = {}  # number of the file -> pieces not taken yet
         self._last = 0
-        self._end = 0  # of the last file
+        self._end = 0  # the size of the last file
         self.bytes = 0
         """How many bytes wait."""
         shutil.rmtree(folder, ignore_errors=True)
@@ -35,7 +35,7 @@ class Spill:
         return len(self._files)
 
     def put(self, data: bytes) -> Place:
-        """Append a piece; raises OSError if the disk is full, and then nothing is added."""
+        """Append a piece; raises OSError if the disk is full, and adds nothing then."""
         if self._last not in self._files or self._end >= self._file_bytes:
             self._open_next()
         start, written = self._end, 0
@@ -47,7 +47,8 @@ class Spill:
         return self._last, start, len(data)
 
     def take(self, place: Place) -> bytes:
-        """Read a piece, and forget it, also if OSError is raised because it can't be read."""
+        """Read a piece and remove it. A piece that can't be read is also removed; then OSError is
+        raised."""
         number, start, size = place
         try:
             found = os.pread(self._files[number], size, start)

@@ -21,8 +21,8 @@ from typing import Generic, TypeVar
 
 from tidings.broker.links import Lane
 
-TURN = 0.0001  # seconds charged for a turn, at least
-REST_BEHIND = 6.0  # while publications are behind: the pause after other work, by its duration
+TURN = 0.0001  # the fewest seconds that are charged for a turn
+REST_BEHIND = 6.0  # other work pauses this many times its duration, while publications are behind
 MOST_USED = 10_000  # the most keys whose used time is remembered
 
 Item = TypeVar("Item")
@@ -30,12 +30,12 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class FairLine(Generic[Key]):
-    """A line of keys; the one that used the least time is next. A new key begins with the time of
-    the key served last, or with its own recorded time if that is longer."""
+    """A line of keys; the key that has used the least time is next. A key that joins starts with
+    the time of the key served last, or with its own recorded time if that is longer."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Key]] = []  # seconds used, number of the turn, key
-        self._turns: dict[Key, int] = {}  # the valid turn of each key
+        self._turns: dict[Key, int] = {}  # the number of each key's current turn
         self._used: dict[Key, float] = {}  # seconds
         self._clock = 0.0  # seconds that the key served last had used
         self._number = 0
@@ -70,7 +70,7 @@ class FairLine(Generic[Key]):
 
     def charge(self, key: Key, seconds: float) -> None:
         self._used[key] = max(self._used.get(key, 0.0), self._clock) + seconds
-        if len(self._used) > MOST_USED:  # drop keys that others have caught up with
+        if len(self._used) > MOST_USED:  # drop keys whose used time no longer matters
             self._used = {one: used for one, used in self._used.items() if used > self._clock}
 
     def forgive(self) -> None:
@@ -93,8 +93,8 @@ class Turns(Generic[Item]):
     """Waiting items, by link and name. Reading from a link with too many items is paused."""
 
     def __init__(self, reason: str, most: int, most_of_all: int) -> None:
-        """`reason` is passed to links when reading from them is paused. Waiting items may have a
-        total size of `most` for each link, and a quarter of `most_of_all` for each owner."""
+        """`reason` is passed to links when reading from them is paused. The waiting items of a link
+        may have a total size of `most`, and those of an owner a quarter of `most_of_all`."""
         self._reason = reason
         self._most, self._most_of_all = most, most_of_all
         self._most_of_owner = max(most, most_of_all // 4)
@@ -217,8 +217,8 @@ class Turns(Generic[Item]):
     def _serve_alone(
         self, take: Callable[[Lane, Item], None], link: Lane, name: str, until: float
     ) -> float:
-        """Serve items without turns while all of them have the same name; return the time. The
-        last item is left, so that the name keeps its place in the lines."""
+        """Serve items without turns while all of them have the same name; return the time now. The
+        last item stays in the queue, so that the name keeps its place in the lines."""
         now = time.monotonic()
         waiting = self._waiting.get(link)
         queue = None if waiting is None else waiting.queues.get(name)
@@ -239,7 +239,8 @@ class Turns(Generic[Item]):
         self._owners.charge(link.owner, seconds)
 
     def charge(self, link: Lane, name: str, seconds: float) -> None:
-        """Charge an owner, a link and a name. Others go first until they have used as much time."""
+        """Charge an owner, a link and a name. Others then go first until they have used as much
+        time."""
         self._owners.charge(link.owner, seconds)
         if link.owner in self._links:
             self._links[link.owner].charge(link, seconds)
@@ -254,7 +255,7 @@ class Turns(Generic[Item]):
             self._lighten(owner, waiting, waiting.size)
             for queue in waiting.queues.values():
                 self._count -= len(queue)
-                queue.clear()  # `_serve_alone` may still have this queue
+                queue.clear()  # `_serve_alone` may still use this queue
             self._links[owner].leave(link)
             if not self._links[owner]:
                 del self._links[owner]
@@ -272,8 +273,9 @@ class Turns(Generic[Item]):
                         link.read(self._reason, on=True)
 
     def _has_much(self, owner: str, parts: int) -> bool:
-        """Does an owner use more than `1 / parts` of its limit? If too much waits in total, the
-        limit is an equal share for each owner, so that only owners above their share are paused."""
+        """Does an owner use more than `1 / parts` of its limit? If the queues of all owners
+        together are too long, the limit of each is an equal share, so that only owners above their
+        share are paused."""
         share = self._shares.get(owner, 0) * parts
         if share > self._most_of_owner:
             return True

@@ -1,4 +1,4 @@
-"""Notifications that leave the rendezvous point, as frames.
+"""Encodes the notifications that a rendezvous point sends, as frames.
 
     Record ──frames.encode_marked──┐
     Block  ──block_frames──────────┴──> runs of frames ──> forwarded

@@ -13,8 +13,8 @@ def lay_out(
     marks: Any, which: Any, label_starts: Any, labels: Any, payload_starts: Any, payloads: Any,
     out: Any, starts: Any, ends: Any,
 ) -> Any:  # fmt: skip
-    """Lay out the frames of the notifications with marks, one after another, and return how many
-    there are.
+    """Write the frames of the notifications that have marks, one after another; return their
+    number.
 
     kind, version: the bytes of the frames; name uint8; epoch uint64; serial, stamp: those of the
     first of m notifications; mark_starts int64 [m + 1]; marks uint8, 16 bytes for each of k marks;

@@ -1,4 +1,4 @@
-"""The state machine of a rendezvous point, whose notifications leave as frames."""
+"""The state machine of a rendezvous point that sends notifications as frames."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tidings.routing.root import (
     Rendezvous,
 )
 
-MOST_SINGLE = 1_000_000  # labels in the cache
-MOST_LABELS = 8 << 20  # bytes of labels; if there are more, each label is just its mark's node
+MOST_SINGLE = 1_000_000  # the most labels in the cache
+MOST_LABELS = 8 << 20  # bytes of labels; if there are more, a label has only the node of its mark
 
 
 class FramedRendezvous(Rendezvous):

@@ -25,21 +25,21 @@ WATCHER = "<up>"  # the name under which `tidings up` watches the rendezvous poi
 TAGS: frozenset[Right] = frozenset(
     {"subscribe", "preprocess"}
 )  # the rights of a preprocessor of the tree
-TICKET_KEY = ".ticket-key"  # the ending of the file with which a node signs tickets
-TOKEN = ".token"  # the ending of the file with the token of a preprocessor
+TICKET_KEY = ".ticket-key"  # the suffix of the file with a node's key for tickets
+TOKEN = ".token"  # the suffix of the file with a preprocessor's token
 
 
 class NodeKeys(NamedTuple):
-    """The secrets of nodes, by their names. `tidings up` makes new ones at each start."""
+    """The secrets of nodes, by node name. `tidings up` generates new ones at each start."""
 
-    tokens: dict[str, str]  # with which nodes connect to each other
+    tokens: dict[str, str]  # the tokens with which nodes connect to each other
     tickets: dict[str, tuple[str, str]]  # private and public keys of nodes that sign tickets
 
 
 def make_keys(tree: Tree) -> NodeKeys:
     """New secrets for all nodes. If there are preprocessors, all other nodes sign tickets, so that
-    no agent shows its token to a preprocessor. The key of the tree's file, if it has one, replaces
-    new ones."""
+    no agent shows its token to a preprocessor. If the tree's file names a ticket key, all these
+    nodes sign with it."""
     tokens = {one.name: secrets.token_urlsafe(24) for one in tree.members}
     signing = [one.name for one in tree.members if one.tagger is None]
     if tree.ticket_key is not None:
@@ -53,7 +53,7 @@ def make_keys(tree: Tree) -> NodeKeys:
 def list_arguments(
     tree: Tree, branch: NodeProcess, branches: Mapping[str, NodeProcess], config: Path
 ) -> list[str]:
-    """The command of a node, for `tidings`."""
+    """The arguments of `tidings` that start a node."""
     member = branch.member
     always = ["--config", str(config), "--log", "--until-stdin-ends"]
     if member.tagger is None:
@@ -75,7 +75,7 @@ def list_arguments(
 
 
 def write_secrets(tree: Tree, member: Member, keys: NodeKeys) -> dict[str, str]:
-    """The other files of a node, by their names."""
+    """The secret files of a node: their contents, by name."""
     if member.name in keys.tickets:
         return {member.name + TICKET_KEY: keys.tickets[member.name][0]}
     if member.tagger is not None and tree.is_guarded:
@@ -84,7 +84,8 @@ def write_secrets(tree: Tree, member: Member, keys: NodeKeys) -> dict[str, str]:
 
 
 def _write_tagger_file(tree: Tree, member: Member, keys: NodeKeys) -> str:
-    """Agents show tickets of routers, or of the rendezvous point of the preprocessor's channel."""
+    """The text of a preprocessor's file. It accepts the tickets of routers, and of the rendezvous
+    point of its channel."""
     signed = [
         one.name
         for one in tree.members
@@ -106,7 +107,7 @@ def scheme_of(tree: Tree) -> str:
 
 
 def _limits_of(tree: Tree, member: Member) -> dict[str, Any]:
-    """The limits of a node: those of all nodes, replaced by those of its channel or of the root."""
+    """The limits of a node: those of its channel or of the root override those of all nodes."""
     own = tree.channels.get(member.channel)
     if own is not None:
         return {**tree.limits, **own.limits}
@@ -181,7 +182,7 @@ def write_node_file(
 
 
 def _addresses(names: Sequence[str], branches: Mapping[str, NodeProcess]) -> str | list[str]:
-    """Where nodes are reached: an address, or several."""
+    """The address of a node, or the addresses of several nodes."""
     found = [branches[name].address(branches[name].member.reached) for name in names]
     return found if len(found) > 1 else found[0]
 
@@ -199,15 +200,15 @@ def _write_file(plain: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]
 
 
 def list_other_roots(tree: Tree, member: Member) -> list[str]:
-    """The rendezvous points of other channels to which a router is linked: all of them if it may
-    be linked to the root."""
+    """The rendezvous points of other channels that a router connects to: all of them if it can
+    connect to the root, otherwise none."""
     if tree.members[0].name not in member.upstreams or member.tagger is not None:
         return []
     return [other_root(channel) for channel in tree.channels]
 
 
 def write_pairs(table: Mapping[str, Any]) -> list[str]:
-    """The lines of a table."""
+    """The lines of a table in TOML."""
     return [f"{toml_key(key)} = {_toml_value(value)}" for key, value in table.items()]
 
 

@@ -11,7 +11,7 @@ from tidings.broker.trees.tree_settings import Member
 class State(Enum):
     STARTING = "starting"
     RUNNING = "running"
-    AGAIN = "again"  # it died and will be restarted soon
+    AGAIN = "again"  # the node died, and will be restarted soon
     ENDED = "ended"
 
 
@@ -26,7 +26,7 @@ class NodeProcess:
         self.starts = 0
         self.heard = False  # was there a sign of life since the last check?
         self.process: asyncio.subprocess.Process | None = None
-        self.rights: tuple[object, object] = None, None  # the tokens and keys in its file
+        self.rights: tuple[object, object] = None, None  # the tokens and keys that its file has
         self.known = asyncio.Event()  # set when its port is known
         self.listening = asyncio.Event()
         if self.port:

@@ -1,10 +1,10 @@
 """A tree of nodes as processes on this machine: started, kept running, and stopped in order.
 
 Each node is `tidings router`, or `tidings preprocessor`, with its own file. Its stdin is a pipe
-that nobody writes to: when the process at the other end is gone, for whatever reason, the node
-exits. Its event loop writes a sign of life to stdout each second. A node that is silent for too
-long is killed and restarted. Its port is not probed, because a probe can fail under a flood of
-connections although the node is healthy. Its stderr goes to a log.
+that nobody writes to: when the process at the other end ends for any reason, the node exits. Its
+event loop writes a sign of life to stdout each second. A node that is silent for too long is killed
+and restarted. Its port is not probed, because under a flood of connections a probe can fail even if
+the node is healthy. Its stderr goes to a log.
 
     folder/journal.db    the journal of the rendezvous point; NAME.journal.db for another channel
     folder/NAME.toml     the file of a node; it contains tokens, so only the owner may read it
@@ -46,16 +46,16 @@ from tidings.model import EnvironmentProblem
 PAUSE = (0.5, 10.0)  # seconds before a dead node is restarted: at first, and at most
 LOOK = 1.0  # seconds between two checks for silent nodes
 SETTLED = 30.0  # seconds of running after which a node counts as healthy
-ENDING = 4.0  # seconds for all nodes to exit; the watchdog of the command waits for 6
-MOST_LOG = 16 << 20  # bytes; a longer log is moved to the old log
+ENDING = 4.0  # seconds in which all nodes must exit; the watchdog of the command waits for 6
+MOST_LOG = 16 << 20  # bytes; the content of a longer log is moved to the old log
 STARTING = 20  # a starting node, which reads its journal, may be silent this many times longer
 _SIGNALS = {one.value: one.name for one in signal.Signals}
 ERROR = "error: "  # the prefix of the last line of a command that fails
 
 
 class RunningTree:
-    """The processes of a tree. `announce` is called with a message about everything that
-    happens."""
+    """The processes of a tree. `announce` is called with a message about each event, such as a
+    start or an exit."""
 
     def __init__(self, tree: Tree, announce: Callable[[str], None]) -> None:
         self.tree = tree
@@ -73,7 +73,8 @@ class RunningTree:
 
     @property
     def authorities(self) -> str | None:
-        """Who certifies the nodes; None for those that the machine trusts."""
+        """The file with the certificates to trust for the nodes; None for those that the machine
+        trusts."""
         return None if self.tree.tls is None else self.tree.tls.authorities
 
     def watch_address(self) -> tuple[str, str, str]:
@@ -190,7 +191,7 @@ class RunningTree:
                 return
 
     def _note_listening(self, branch: NodeProcess) -> None:
-        branch.state, branch.heard = State.RUNNING, True  # the long silence of the start is over
+        branch.state, branch.heard = State.RUNNING, True  # a running node is not silent for long
         branch.known.set()
         branch.listening.set()
         again = "" if branch.starts == 1 else " again"
@@ -217,8 +218,8 @@ class RunningTree:
         return self.tree.tokens, self.tree.grants
 
     def renew(self, found: Tree) -> None:
-        """Make all nodes use the tokens and the keys of grants, and all rendezvous points the
-        preprocessors, of the file as it was read again. The rendezvous points also read their
+        """Apply the file, which was read again: all nodes use its tokens and its keys of grants,
+        and all rendezvous points its kinds of interest. The rendezvous points also read their
         ontologies again."""
         if found.is_guarded != self.tree.is_guarded:
             there = "no [tokens], but there were some"

@@ -109,7 +109,8 @@ def load_tree(path: str | Path) -> Tree:
 
 
 def _find_misplaced(data: dict[str, Any]) -> Iterator[Problem]:
-    """Preprocessors that are described in the table of the kind of interest."""
+    """Tables of preprocessors that are in [preprocessor], which describes the kind of interest, by
+    mistake."""
     table = data.get("preprocessor")
     for name, one in table.items() if isinstance(table, dict) else ():
         if isinstance(one, dict) and name not in PreprocessorTable.__struct_encode_fields__:
@@ -149,8 +150,8 @@ def _problems(file: TreeTables, folder: Path) -> Iterator[Problem]:
 
 
 def _with_taggers(path: Path, file: TreeTables) -> TreeTables:
-    """The tables with absolute paths to the keys of preprocessors; raises KeyProblem or SecretError
-    if one can't be used."""
+    """The same tables, with absolute paths to the keys of preprocessors; raises KeyProblem or
+    SecretError if a key can't be used."""
     found = {}
     for name, one in file.preprocessors.items():
         key = None if one.key is None else (path.parent / one.key).absolute()
@@ -164,7 +165,7 @@ def _with_taggers(path: Path, file: TreeTables) -> TreeTables:
 
 
 def _with_absolute_path(table: PreprocessorTable, path: Path) -> PreprocessorTable:
-    """The table of the file `path`, for use in any folder."""
+    """The table of the file `path`, with an absolute path to its ontology."""
     if table.ontology is None:
         return table
     return msgspec.structs.replace(table, ontology=str((path.parent / table.ontology).absolute()))

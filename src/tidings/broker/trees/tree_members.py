@@ -135,7 +135,7 @@ def _find_tagger_problems(file: TreeTables, names: set[str]) -> Iterator[Problem
                 f"{where}: found key and no [tokens], expected [tokens] that say who may have "
                 "grants",
             )
-        with suppress(ConfigError):  # reported with the other addresses
+        with suppress(ConfigError):  # a bad address is reported elsewhere
             host = _address(one.listen, where).host
             if one.host is None and host in ANYWHERE:
                 yield Problem(
@@ -149,7 +149,7 @@ def _find_tagger_problems(file: TreeTables, names: set[str]) -> Iterator[Problem
 
 
 def list_members(file: TreeTables) -> list[Member]:
-    """The nodes of a checked file; each comes after the one above it."""
+    """The nodes of a checked file; each comes after the nodes above it."""
     root, above = file.root, _above(file)
     members = {root.name: Member(root.name, _address(root.listen, "root"), None, 0)}
     for channel, one in file.channels.items():
@@ -180,7 +180,7 @@ def other_root(channel: str) -> str:
 
 
 def _circle(above: dict[str, list[str]]) -> str:
-    """a -> b -> a; each of these nodes has one of them above it."""
+    """A cycle, as "a -> b -> a": each node is below the next one."""
     seen = [next(iter(above))]
     while (upstream := next(one for one in above[seen[-1]] if one in above)) not in seen:
         seen.append(upstream)

@@ -1,4 +1,4 @@
-"""The settings of a tree, as its file has them, and the nodes that they describe."""
+"""The settings in a tree's file, and the nodes that they describe."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Member(NamedTuple):
     listen: Address  # port 0 means any free port
     upstream: str | None
     depth: int
-    channel: str = ""  # one of `[channels]`, for its rendezvous point and its preprocessors
-    public: str | None = None  # as in a router's file
+    channel: str = ""  # for nodes of another channel: its name in `[channels]`
+    public: str | None = None  # see `public` in a router's file
     places: Literal["upstream", "preprocessor"] = "upstream"
     tagger: TaggerTable | None = None  # for a preprocessor
-    others: tuple[str, ...] = ()  # used when `upstream` can't be reached, in this order
+    others: tuple[str, ...] = ()  # used in this order if `upstream` can't be reached
 
     @property
     def kind(self) -> Literal["rendezvous", "router", "preprocessor"]:
@@ -85,9 +85,9 @@ class Tree(msgspec.Struct, frozen=True):
     direct: Direct | None = None
     ticket_key: Path | None = None
     limits: dict[str, Any] = {}
-    root_limits: dict[str, Any] = {}  # of the root, which replace those of the tree
+    root_limits: dict[str, Any] = {}  # limits of the root; they override those of the tree
     tickets: dict[str, str] = {}  # public keys of other nodes whose tickets are accepted, by name
-    tls: Tls | None = None  # with absolute paths, which may contain `{name}`
+    tls: Tls | None = None  # its paths are absolute, and may contain `{name}`
     relations: RelationsTable | None = None
     warnings: tuple[str, ...] = ()  # warnings about files that others may read
 

@@ -1,6 +1,6 @@
 """The certificates of a tree's nodes, checked before any of them is started.
 
-A node with a certificate that the others do not trust would start, and never reach the node above
+A node whose certificate the others do not trust would start, but never connect to the node above
 it. So all handshakes that the tree will need are made here once, in memory, with the same settings.
 """
 
@@ -24,18 +24,18 @@ from tidings.network import (
 )
 
 NAME = "{name}"  # stands for the name of a node in the paths of certificates
-_ROUNDS = 10  # messages of a handshake, at most
+_ROUNDS = 10  # the most rounds of a handshake
 
 
 def tls_of(tls: Tls, name: str) -> Tls:
-    """The certificate of one node."""
+    """The settings of TLS for one node."""
     return msgspec.structs.replace(
         tls, certificate=tls.certificate.replace(NAME, name), key=tls.key.replace(NAME, name)
     )
 
 
 def with_absolute_paths(tls: Tls, folder: Path) -> Tls:
-    """The table of a file in `folder`, for use in any folder."""
+    """The settings of a file in `folder`, with absolute paths."""
 
     def at(path: str) -> str:
         return str((folder / path).absolute())
@@ -45,8 +45,8 @@ def with_absolute_paths(tls: Tls, folder: Path) -> Tls:
 
 
 def find_tls_problems(tls: Tls, members: Iterable[Member]) -> Iterator[str]:
-    """Why nodes can't connect to the nodes above them with their certificates. The rendezvous
-    points are checked too, because `tidings up` connects to the first of them."""
+    """The reasons why nodes can't connect to the nodes above them with their certificates. The
+    rendezvous points are checked too, because `tidings up` connects to the first of them."""
     known = {one.name: one for one in members}
     for one in known.values():
         for above in one.upstreams or (one.name,):

@@ -3,8 +3,8 @@
     begin ──> plan, written to a file ──> process ──> folder, opened ──> adopted
     meanwhile the nodes change; what changed since the beginning is put on top of the new folder
 
-`run` blocks, and is called in a thread. It returns None if the process fails; then the nodes in use
-stay in use.
+`run` blocks, and is called in a thread. It returns None if the process fails; then the current
+nodes stay in use.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Compilation:
         return found
 
     def run_here(self) -> Compiled:
-        """Compile in this process, which blocks everything else, and open the result."""
+        """Compile in this process, and open the result. This blocks everything else."""
         compile_nodes(self.plan)
         return open_compiled(Path(self.plan.folder), self.plan.setting)
 

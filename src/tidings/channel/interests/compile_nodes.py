@@ -6,10 +6,10 @@
     nodes added since, as texts ──parse──────────┴─merge─> numbers, identities, index
     edges of the nodes whose parents changed ────merge─> edges
 
-If the edges are not known, as after a start without a compiled folder, one join of all filters with
-all filters finds the coverings. Cost: 45 s and 2 GB for 1,000,000 `mixed` filters from their
-texts; a merge parses only what was added. The diagrams of wide filters are built here, with their
-implications, within budgets that no filter can exceed (matching/diagrams/planning).
+If the edges are not known, as after a start without a compiled folder, all filters are joined with
+all filters once, to find the coverings. Cost: 45 s and 2 GB for 1,000,000 `mixed` filters from
+their texts; a merge parses only the filters that were added. The diagrams of wide filters, with
+their implications, are built here too, within fixed budgets (matching/diagrams/planning).
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Plan(msgspec.Struct, frozen=True):
     folder: str
     attributes: dict[str, Any] | None
     most_parts: int | None
-    base: str  # the identity of the compiled nodes that stay; empty if there are none
-    gone: bytes  # int64: numbers of compiled nodes that are gone
+    base: str  # the identity of the compiled nodes to merge with; empty if there are none
+    gone: bytes  # int64: numbers of compiled nodes that were removed
     numbers: bytes  # int64, ascending: nodes that were added
     texts: list[str]
     edges: PlannedEdges | None  # None: not known

@@ -5,7 +5,7 @@
     boxes, corners ...    the index that finds the neighbours of a new filter
     index/            the matcher over the plain and wide filters, with all texts and diagrams
 
-The folder can be rebuilt from the journal. So if it does not fit (another version of the program,
+The folder can be rebuilt from the journal. So if it does not match (another version of the program,
 other declared attributes, a damaged file), it is not used, and the nodes are compiled again.
 
 Memory: 430 bytes per `mixed` filter, texts included, all of it mapped; docs/performance.md has the
@@ -78,8 +78,8 @@ class Setting(NamedTuple):
 
 @cache
 def _program() -> str:
-    """A digest of the source code that reads and compiles filters. Other source code may read or
-    compile them differently."""
+    """A digest of the source code that reads and compiles filters. A different version of the
+    source may read or compile them differently."""
     rooms = (Path(str(room.__file__)).parent for room in (model, filters, matching))
     return " ".join(map(sources_digest, rooms))
 
@@ -119,7 +119,7 @@ class Compiled:
         self.matcher = matcher  # its ids are places
         self.index = index
         self.texts = texts  # an Arrow column, by place
-        self._ranked = keys.ranked.data  # single elements are read faster than in an array
+        self._ranked = keys.ranked.data  # reads single elements faster than an array
 
     def __len__(self) -> int:
         return len(self.kinds)
@@ -175,8 +175,8 @@ def _named(graph: CompiledGraph, keys: Keys, index: IndexArrays) -> Iterator[tup
 
 
 def open_compiled(path: Path, setting: Setting) -> Compiled:
-    """Compare the digests and map the folder; raise SnapshotError if it is missing or does not
-    fit."""
+    """Check the digests and map the folder; raise SnapshotError if it is missing or does not
+    match."""
     return read_whole(path, lambda folder: _read(folder, setting))
 
 
@@ -206,7 +206,7 @@ def _read(folder: Path, setting: Setting) -> Compiled:
     texts = read_table(folder / "index" / "filters.arrow").column("text")
     manifest.need(folder, nodes=len(graph.numbers))
     manifest.need(folder, nodes=len(matcher))
-    matcher.attributes = None  # events are read before they are matched
+    matcher.attributes = None  # the matcher gets events that are already decoded
     return Compiled(
         graph, keys, arrays["kinds"], matcher, matcher.box_index(index), texts, manifest.digest
     )

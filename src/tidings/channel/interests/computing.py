@@ -1,6 +1,5 @@
-"""Filters that compute something. Calls, patterns and programs can be slow, so their time is
-charged to the owners of the filters. Filters that only test attributes and topics are not kept
-here.
+"""Filters that compute: their calls, patterns and programs can be slow, so the time is charged to
+the owners of the filters. Filters that only test attributes and topics are not kept here.
 
     all at once, timed ── in time ──> the nodes that match
             └─ too long ─> one by one, oldest first, each charged to one of its owners:
@@ -9,8 +8,8 @@ here.
                                                       other filters match as if they did not exist
 
 No owner is charged for the filters of others, and no filter of an owner within its share is set
-aside. If many owners together need longer than the limit for matching all at once, this limit is
-raised.
+aside. If the filters of many owners together need longer than the limit for matching all at once,
+this limit is raised.
 
 Most computed conditions test a text attribute, and are null without it. So filters are grouped by
 an attribute that they need, and each group has its own matcher. A notification without the
@@ -47,8 +46,8 @@ from tidings.preprocessing import CallIndex, Decisions
 from tidings.routing.root import TooMuchWork
 
 BYTES = 100_000  # a notification of this many bytes doubles the share of an owner
-COLD = 4  # how many shares each owner gets in the first attempt, when caches may be empty
-ROOM = 2  # matching all at once may take this many times what all filters needed last time
+COLD = 4  # in the first attempt, caches may be empty, so each owner gets this many shares
+ROOM = 2  # matching all at once may take this many times the time that all filters needed last
 MOST = 1.0  # seconds after which a notification is refused, even if owners have time left
 MOST_NEEDED = 64  # the most attributes with their own matcher, which takes about 10 KB
 
@@ -56,7 +55,7 @@ Owners = Callable[[int], Sequence[str]]
 
 
 class ChargedMatch(msgspec.Struct):
-    """The result of computing filter by filter."""
+    """The result of matching filter by filter."""
 
     matched: list[int] = []
     over: dict[int, str] = {}  # nodes that were not matched, with the owner whose share was used up
@@ -64,7 +63,7 @@ class ChargedMatch(msgspec.Struct):
 
 
 class KeptFilter(NamedTuple):
-    """A filter, and an attribute without which it can't match; None if there is no such
+    """A filter, and an attribute without which the filter can't match; None if there is no such
     attribute."""
 
     form: Form
@@ -108,8 +107,8 @@ class Computing:
             del self._matchers[needs]
 
     def match(self, event: Mapping[str, object], size: int) -> list[int]:
-        """The nodes that match a notification of `size` bytes; raises TooMuchWork if that takes
-        longer than all filters together are allowed."""
+        """The nodes that match a notification of `size` bytes; raises TooMuchWork if matching takes
+        longer than allowed for all filters together."""
         reached = self._reachable_matchers(event) if self._matchers else ()
         if not reached:
             return []
@@ -132,11 +131,11 @@ class Computing:
 
     def match_each(self, event: Mapping[str, object], size: int, owners: Owners) -> ChargedMatch:
         """The nodes that match, and those that exceed the share of an owner. This visits every
-        filter, but is rarely needed: afterwards either some filters are set aside, or the limit for
-        matching all at once is higher."""
+        filter, but is rarely needed: afterwards, either some filters are set aside, or the limit
+        for matching all at once is higher."""
         share = self._share * _size_factor(size)
         found = self._charge(event, owners, COLD * share)
-        if max(found.spent.values(), default=0) > share:  # caches were empty, or a filter is slow
+        if max(found.spent.values(), default=0) > share:  # cold caches, or a slow filter
             found = self._charge(event, owners, share)
         spent = sum(found.spent.values())
         self._all = self._share if found.over else max(self._all, ROOM * spent / _size_factor(size))
@@ -176,7 +175,7 @@ class Computing:
 
 
 def _size_factor(size: int) -> float:
-    """How many times longer a notification of `size` bytes may take than a short notification."""
+    """The factor by which a notification of `size` bytes may take longer than a short one."""
     return 1 + size / BYTES
 
 

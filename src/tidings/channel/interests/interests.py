@@ -1,11 +1,13 @@
 """The preprocessor of a rendezvous point: filters as texts, notifications as JSON objects.
 
-A tag depends only on the notification and the existing nodes: it has the lowest nodes that match.
-Filters with equal forms share a node. Filters with different forms that cover each other have a
-node each, the higher number above the lower. A filter that ended and returns gets a new number.
+A tag depends only on the notification and the existing nodes: it consists of the lowest nodes that
+match. Filters with equal forms share a node. Filters with different forms that cover each other
+have separate nodes, the higher number above the lower. A filter whose node was removed gets a new
+number if it is added again.
 
 `folder` keeps compiled nodes from one start to the next. The journal has all these nodes too: at a
-start, the folder is compared with the stored filters, and nodes that differ are placed or removed.
+start, the folder is compared with the filters in the journal, and nodes that differ are placed or
+removed.
 """
 
 from __future__ import annotations
@@ -61,9 +63,10 @@ class ArrayInterests:
         number ever assigned. `extra` counts undeclared fields. Without a `folder`,
         nothing is compiled. Without a `kind`, interests are filters on the `attributes`.
 
-        Filters with the same identity share a node. A revision of topics or types may tell them
-        apart, so each text has a node of its own there: of two equal ones, the newer lies above the
-        older. In SQL, these texts keep the names of topics and types, so equal texts stay equal."""
+        Filters with the same identity share a node. A revision of topics or types may make them
+        differ, so in such channels each text has its own node: of two equal filters, the newer node
+        is above the older. In SQL, these texts keep the names of topics and types, so equal texts
+        stay equal."""
         kind = Kind(attributes) if kind is None else kind
         attributes = self.attributes = kind.attributes
         self.extra = ExtraFields() if extra is None else extra
@@ -73,7 +76,7 @@ class ArrayInterests:
         self._setting = Setting(attributes, limits.filter_parts, kind)
         self._last = last
         self._by_text = kind.definition.kind in ("topics", "types")
-        self._long: dict[int, int] = {}  # bytes of long filters, by number
+        self._long: dict[int, int] = {}  # number of a node -> bytes of its filter, if it is long
         self._long_bytes = 0
         self._filters = Filters(self._setting)
         self.relating: Relating | None = None
@@ -90,12 +93,12 @@ class ArrayInterests:
                 self._count_long(number, len(interest))
 
     def log_refused(self) -> None:
-        """Log the stored filters that are refused now. Interests that are only read, to compare
-        them with others, are not logged."""
+        """Log the stored filters that are refused now. This is a separate step, because interests
+        that are only read for a comparison are not logged."""
         log_aside(self.refused)
 
     def all_placed(self) -> Places:
-        """Every node with its parents, in an order in which parents come first."""
+        """Every node with its parents; parents come first."""
         return self._nodes.in_order()
 
     # -- filters -------------------------------------------------------------------------------
@@ -122,8 +125,8 @@ class ArrayInterests:
         self, interest: bytes, key: bytes, above: Sequence[int], below: Sequence[int],
         newer: Sequence[int],
     ) -> Placed:  # fmt: skip
-        """Like `place`, for an interest with this identity, whose place among all nodes but the
-        `newer` ones is known. It need not even be read, unless there are newer nodes."""
+        """Like `place`, for an interest with this identity, whose place among all nodes except the
+        `newer` ones is known. The interest is not even parsed, unless there are newer nodes."""
         if self._by_text or self._setting.kind.definition.kind != "content":
             raise TidingsError("found a channel of another kind, expected a channel of filters")
         known = self._nodes.numbers_of(key)
@@ -132,13 +135,14 @@ class ArrayInterests:
         text = self._filters.text(interest)
         filter_ = self._filters.read(interest) if newer else None
         if filter_ is not None and filter_.key != key:
-            raise TidingsError("found an identity that is not that of the filter")
+            raise TidingsError("found an identity that does not belong to the filter")
         return self._nodes.add_between(self.take_number(), text, key, above, below, newer, filter_)
 
     # -- for preprocessors ---------------------------------------------------------------------
 
     def follow(self, number: int, interest: bytes) -> None:
-        """Add a node that the rendezvous point made; raises TidingsError if it can't be read."""
+        """Add a node that the rendezvous point created; raises TidingsError if its filter can't be
+        read."""
         self._nodes.add(number, self._filters.text(interest), self._filters.read(interest))
 
     def find_place(self, interest: bytes) -> FoundPlace | None:
@@ -185,7 +189,7 @@ class ArrayInterests:
         return filter_.key, self._number_of(interest, filter_)
 
     def _number_of(self, interest: bytes, filter_: Filter) -> int | None:
-        """The node of an interest, the lowest if there are several."""
+        """The node of an interest; the one with the lowest number if there are several."""
         found = self._nodes.numbers_of(filter_.key)
         if found and self._by_text:
             text = self._filters.text(interest)
@@ -193,8 +197,8 @@ class ArrayInterests:
         return min(found, default=None)
 
     def equal_to(self, number: int) -> list[int]:
-        """All nodes with the interest of a node, that node included; the interest is placed at the
-        lowest of them."""
+        """All nodes that have the same interest as a node, including that node. A subscription to
+        the interest gets the node with the lowest number."""
         found = self.alike(number)
         if self._by_text:
             text = self._nodes.text(number)
@@ -202,8 +206,8 @@ class ArrayInterests:
         return found
 
     def alike(self, number: int) -> list[int]:
-        """All nodes with the identity of a node, that node included. In a channel of topics or
-        types, their interests may be others."""
+        """All nodes that have the same identity as a node, including that node. In a channel of
+        topics or types, their interests may differ."""
         return self._nodes.numbers_of(self._nodes.key(number))
 
     def identity(self, number: int) -> bytes:
@@ -220,7 +224,7 @@ class ArrayInterests:
         return not refuse_outside(self._nodes.filter(number), within, self.attributes)
 
     def equal(self, number: int) -> Sequence[int]:
-        """Always empty, because of two nodes that cover each other, one is above the other."""
+        """Always empty: if two nodes cover each other, one of them is placed above the other."""
         return ()
 
     def remove(self, number: int) -> int:
@@ -246,7 +250,7 @@ class ArrayInterests:
         return self._tagging.tag(content)
 
     def missing_calls(self, content: bytes) -> Sequence[PredicateCall]:
-        """The calls of predicates that a notification needs and that are not decided; none if it
+        """The undecided calls of predicates that a notification needs; empty if the notification
         will be refused."""
         try:
             return self._tagging.missing_calls(content)
@@ -275,7 +279,7 @@ class ArrayInterests:
         return self._nodes.begin_compilation(str(self._folder))
 
     def seal_recent(self) -> None:
-        """Seal the filters that are not compiled into a part, as matchers do in the background."""
+        """Compile the recent filters into a part in memory, as matchers do in the background."""
         self._nodes.seal_recent()
 
     def adopt(self, compilation: Compilation, compiled: Compiled) -> None:

@@ -13,8 +13,8 @@ from tidings.filters.canonical import Form, is_plain_term
 from tidings.matching.placing import is_plain
 
 PLAIN, WIDE, COMPUTING, NEVER = range(4)
-# Diagrams of wide filters take too long to build beside an event loop. So the process that compiles
-# builds them, and what it saved is used as it is; until then, a wide filter is evaluated by itself.
+# Diagrams of wide filters take too long to build in a process with an event loop. So the process
+# that compiles builds and saves them; until then, a wide filter is evaluated by itself.
 COMPILED_ENGINE, RECENT_ENGINE = "saved", "trees"
 
 

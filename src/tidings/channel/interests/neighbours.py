@@ -28,8 +28,8 @@ from tidings.filters.canonical import AMONG_OTHERS, Form, HullIndex, WorkBudget,
 Array = npt.NDArray[Any]
 STEPS = 100_000  # steps in each direction, of about a microsecond each
 PARSING = 50  # steps that parsing a compiled filter again takes
-COMPARING = 8  # steps of the budget for one step of a comparison, which may merge sets
-FEW = 64  # up to this many candidates are compared in any order
+COMPARING = 8  # one step of a comparison, which may merge sets, costs this many steps of the budget
+FEW = 64  # more candidates than this are sorted before they are compared
 
 
 class HullFilters:
@@ -67,7 +67,8 @@ class Search:
             self.reach.add(places)
 
     def compare(self, places: Iterable[int], cost: int = 0) -> None:
-        """Add the nodes that are neighbours. Each comparison costs at least `cost` steps."""
+        """Add those of the given nodes that are neighbours. Each comparison costs at least `cost`
+        steps."""
         found = [place for place in places if place not in self.reach]
         if len(found) > FEW:  # cheapest first, so that as many as possible fit into the budget
             found.sort(key=lambda place: self._filter_at(place).form.weight if not cost else 0)

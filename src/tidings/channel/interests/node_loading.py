@@ -27,8 +27,8 @@ from tidings.matching.disk import SnapshotError
 from tidings.model import TidingsError
 from tidings.routing.protocol import unpack_interest
 
-MANY = 2_000  # if more filters are stored, they are compiled before the start
-COMPARED = 20_000  # texts that are compared at a time
+MANY = 2_000  # if more filters are stored, the node compiles them before it starts
+COMPARED = 20_000  # how many texts are compared at a time
 MOST_TOLD = 100  # the most log lines about filters that are set aside
 Array = npt.NDArray[Any]
 Stored = list[tuple[int, bytes]]
@@ -90,8 +90,9 @@ def _text(interest: bytes, filters: Filters) -> str | None:
 
 
 def _open(folder: Path, setting: Setting, stored: Stored, filters: Filters) -> Compiled | None:
-    """The compiled nodes, if their filters equal the stored filters, and if they are not too few:
-    after a channel has adopted a snapshot, compiling takes less time than placing."""
+    """The compiled nodes, if their filters equal the stored ones. None if too many stored filters
+    are missing, as after a channel adopted a snapshot: then compiling all is faster than placing
+    the rest."""
     try:
         found = open_compiled(folder, setting)
     except (SnapshotError, OSError):

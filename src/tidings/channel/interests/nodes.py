@@ -39,8 +39,8 @@ Array = npt.NDArray[Any]
 REMEMBERED = 1 << 12  # the most parsed filters that are kept, because they are often needed again
 MOST_PREPARED = 10_000  # the most filters that are prepared, but not placed
 LEAST = 2_000  # the fewest changes after which nodes are compiled again
-MOST_UNREAD = 200  # filters that were added unread; reading all of them takes some 40 ms
-SHARE = 32  # with many nodes, one in this many must have changed
+MOST_UNREAD = 200  # the most unread filters; reading all of them takes about 40 ms
+SHARE = 32  # if there are many nodes, one in this many must have changed
 
 
 _log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 class Prepared(NamedTuple):
     """A filter with its neighbours among compiled nodes."""
 
-    filter: Filter  # kept, so that no other object gets its `id`
+    filter: Filter  # referenced, so that no other object gets its `id`
     compiled: Compiled
     question: Question
     found: tuple[FoundSlots, FoundSlots]
@@ -128,12 +128,12 @@ class Nodes:
         each took. This may run in another thread: it reads only compiled nodes, and keeps the
         results for `add`."""
         compiled, times = self.compiled, [0.0] * len(filters)
-        simple: dict[int, Question] = {}  # looked up together, because that takes less time
+        simple: dict[int, Question] = {}  # these are looked up together, which is faster
         if compiled is None:
             return times
         for at, filter_ in enumerate(filters):
             begun = time.thread_time()
-            with contextlib.suppress(TidingsError):  # `add` raises it again
+            with contextlib.suppress(TidingsError):  # `add` reports the problem
                 if not filter_.never and next(compiled.places_of(filter_.key), None) is None:
                     question = self._ask(filter_)
                     if question.simple_box() is not None:
@@ -179,8 +179,9 @@ class Nodes:
         self, number: int, text: str, key: bytes, above: Sequence[int], below: Sequence[int],
         newer: Sequence[int], filter_: Filter | None,
     ) -> Placed:  # fmt: skip
-        """Add a node of a plain filter below and above known nodes, after a comparison with newer
-        ones. Without newer ones, no `filter_` is needed: it is read when somebody needs it."""
+        """Add a node of a plain filter between the nodes `above` and `below`, after a comparison
+        with the `newer` nodes. If there are none, `filter_` may be None: the filter is read when it
+        is needed."""
         graph, recent = self.graph, self._recent[-1]
         if filter_ is None:
             over, under = Reach(graph, is_up=True), Reach(graph, is_up=False)
@@ -226,7 +227,8 @@ class Nodes:
     # -- filters that were not read yet --------------------------------------------------------
 
     def _read(self, recent: Recent, number: int) -> None:
-        """Read a filter that was added unread. If it can't be read, it matches nothing."""
+        """Read a filter that was added without being read. If it can't be read, it matches
+        nothing."""
         try:
             filter_ = self._setting.parse(recent.texts[number])
             recent.read(number, filter_)
@@ -238,7 +240,7 @@ class Nodes:
                        number, problem)  # fmt: skip
 
     def read_all(self) -> None:
-        """Read all filters that were added unread."""
+        """Read all filters that were added without being read."""
         for recent in self._recent:
             for number in [*recent.unread]:
                 self._read(recent, number)
@@ -311,7 +313,7 @@ class Nodes:
         place = self.graph.place(number)
         if place is not None:
             self.graph.alive[place] = 0
-            if number in self.computing:  # its computation may be what takes too long
+            if number in self.computing:  # its computation may be too slow
                 self.computing.remove(number)
 
     def bring_back(self, number: int) -> None:
@@ -323,8 +325,8 @@ class Nodes:
                 self.computing.add(number, filter_)
 
     def matchers(self) -> Iterator[tuple[Matcher, bool]]:
-        """The matchers of plain and wide filters, and whether their ids are places. Otherwise the
-        ids are the numbers of nodes that are not compiled."""
+        """The matchers of plain and wide filters, and for each, whether its ids are places. If not,
+        the ids are numbers of nodes."""
         self.read_all()
         if self.compiled is not None:
             yield self.compiled.matcher, True
@@ -333,7 +335,7 @@ class Nodes:
                 yield recent.matcher, False
 
     def seal_recent(self) -> None:
-        """Seal the filters that are not compiled into a part."""
+        """Compile the recent filters into a part in memory."""
         for matcher, has_places in self.matchers():
             if not has_places:
                 matcher.merge()
@@ -351,9 +353,9 @@ class Nodes:
         return np.zeros(0, np.uint8) if self.compiled is None else self.compiled.kinds
 
     def begin_compilation(self, folder: str) -> Compilation:
-        """Plan to compile the nodes as they are now. Later changes are applied by `adopt`."""
+        """Plan to compile the nodes as they are now. `adopt` applies later changes."""
         graph, base = self.graph, self.compiled
-        # after a failure, the nodes in the folder may differ from those opened here
+        # after a failed compilation, the folder may contain other nodes than those in use
         is_whole = base is None or self._is_waiting
         places = graph.places() if is_whole else graph.list_patched()
         starts, parents = graph.parents_of(places)
@@ -388,7 +390,7 @@ class Nodes:
         self._parsed.cache_clear()
 
     def in_order(self) -> Places:
-        """Every node with its parents, each after its parents."""
+        """Every node with its parents; parents come first."""
         graph = self.graph
         order = graph.in_order()
         starts, parents = graph.parents_of(order)

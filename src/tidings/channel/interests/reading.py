@@ -7,7 +7,7 @@ from tidings.filters import Filter
 from tidings.model import NotificationError, TidingsError
 from tidings.routing.protocol import LONG, split_dialect, unpack_interest
 
-MOST_KEPT = 1 << 20  # bytes of filters that a thread read in advance
+MOST_KEPT = 1 << 20  # the most bytes of filters that a thread read in advance
 
 
 class Filters:
@@ -21,7 +21,8 @@ class Filters:
         self._kept_bytes = 0
 
     def keep(self, interest: bytes, found: Filter | TidingsError) -> None:
-        """Keep a filter until it is read, or why it is invalid, which can take as long to find."""
+        """Keep a parsed filter until it is read. If it is invalid, keep the problem, which can take
+        as long to find."""
         if self._kept_bytes > MOST_KEPT:  # too many filters were never placed
             self._kept, self._kept_bytes = {}, 0
         self._kept[interest] = found

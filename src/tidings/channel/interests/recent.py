@@ -40,12 +40,12 @@ class Recent:
         return self.filters[number].key if found is None else found
 
     def add_unread(self, number: int, text: str, key: bytes) -> None:
-        """Add a filter that is read later."""
+        """Add a filter that will be read later."""
         self.texts[number], self.unread[number] = text, key
         self._by_key.setdefault(key, []).append(number)
 
     def read(self, number: int, filter_: Filter) -> None:
-        """Add what an unread filter says."""
+        """Replace an unread filter by the filter that was read."""
         text, key = self.texts[number], self.unread.pop(number)
         self._forget_key(number, key)
         self.add(number, text, filter_, None)
@@ -63,9 +63,9 @@ class Recent:
             del self._by_key[key]
 
     def add(self, number: int, text: str, filter_: Filter, question: Question | None) -> None:
-        """Add a filter; `question` is the question that was asked about it."""
+        """Add a filter; `question` is the question that found its neighbours, if there was one."""
         kind = kind_of(filter_.form)
-        if kind == PLAIN:  # a sketch that is left without a filter is never found
+        if kind == PLAIN:  # a sketch without a filter does no harm: it is never found
             known = None if question is None else question.known
             self._sketches.add(len(self._owners), filter_.form, known)
             self._owners.append(number)

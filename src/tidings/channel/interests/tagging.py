@@ -26,15 +26,15 @@ from tidings.routing.root import Fair, TaggedMany, TooMuchWork
 Array = npt.NDArray[Any]
 LEAST = 8  # fewer notifications are always tagged one by one
 MOST = 100  # at least this many are always tagged as a batch
-BATCH, EACH = 1e-3, 1e-5  # seconds that a batch and one notification are assumed to take at first
-NEWEST = 1 / 8  # how much the last measurement counts
-FADING = 0.998  # the cost of a batch fades while none is measured, so that one is tried again
+BATCH, EACH = 1e-3, 1e-5  # the first estimates, in seconds, for a batch and for one notification
+NEWEST = 1 / 8  # the weight of the last measurement
+FADING = 0.998  # the estimate for a batch shrinks while none is tagged, so that one is tried again
 SLICE = 0.002  # seconds after which tagging one by one stops
 
 
 class Tagging:
-    """Tags notifications with nodes. Filters that compute come first, because they may take too
-    long."""
+    """Tags notifications with nodes. Filters that compute are matched first, because they may take
+    too long."""
 
     def __init__(self, nodes: Nodes, contents: Contents) -> None:
         self._nodes = nodes
@@ -61,8 +61,7 @@ class Tagging:
         return calls.missing(self._contents.read(content)) if len(calls) else ()
 
     def among(self, content: bytes, numbers: Sequence[int]) -> list[int]:
-        """The nodes among a few that match; raises TooMuchWork if the filter of any of them
-        computes."""
+        """Those of a few nodes that match; raises TooMuchWork if one of their filters computes."""
         event = self._contents.read(content)
         filters = {number: self._nodes.filter(number) for number in numbers}
         if any(computes(one.form) for one in filters.values()):

@@ -28,7 +28,7 @@ from tidings.relations.merit import ROUNDING, RelatedInterests, TermReader
 from tidings.routing.protocol import Reason, Related, encode_found, make_front
 from tidings.routing.root import Relation
 
-MOST_KNOWN = 10_000  # contexts that are remembered
+MOST_KNOWN = 10_000  # the most contexts that are remembered
 SLICE = 0.002  # seconds after which relating many notifications stops
 _log = logging.getLogger(__name__)
 
@@ -61,9 +61,9 @@ class ChannelRelations:
     # -- nodes ---------------------------------------------------------------------------------
 
     def check(self, filter_: Filter, least: float) -> None:
-        """Raise TidingsError if a filter and a least weight can't be a related interest. Predicates
-        are called only for notifications that pass the plain tests, and a related one need not pass
-        them."""
+        """Raise TidingsError if a filter and a least weight can't be a related interest. Filters
+        with predicates can't: predicates are called only for notifications that pass the plain
+        tests, and related notifications need not pass them."""
         for term in filter_.form.terms.values():
             for call in calls_in(term):
                 raise FilterError(
@@ -100,14 +100,14 @@ class ChannelRelations:
     def relate(
         self, content: bytes, lowest: tuple[int, ...], matched: Collection[int], upto: int | None
     ) -> Relation:
-        if not content:  # it was tagged elsewhere, without its attributes
+        if not content:  # it was tagged elsewhere, and came without its attributes
             return Relation(lowest, b"")
         try:
             event = self._contents.read(content)
             terms = self._reader.terms(event)
             found = self._find(event, terms, matched, upto) if len(self.chains) else {}
             front = make_front(self._encode(terms), encode_found(found))
-        except TidingsError:  # it was tagged elsewhere; otherwise it would be refused
+        except TidingsError:  # tagged elsewhere, since this root would have refused it
             return Relation(lowest, b"")
         except Exception:
             self._report()
@@ -131,7 +131,7 @@ class ChannelRelations:
             return b""
 
     def _report(self) -> None:
-        """Log an unexpected exception, the first time: each notification may cause one."""
+        """Log the first unexpected exception only, because each notification may cause one."""
         if not self.problems:
             _log.exception("could not relate a notification; it reaches those that it matches")
         self.problems += 1
@@ -139,7 +139,7 @@ class ChannelRelations:
     def _find(
         self, event: Event, terms: tuple[Term, ...], matched: Collection[int], upto: int | None
     ) -> dict[int, Related]:
-        """The lowest related nodes of a notification, leaving out filters that it matches."""
+        """The lowest related nodes of a notification, without those of filters that match it."""
         found: dict[int, Related] = {}
         exact = set[int]()
         for match in self._index.find(event, terms):
@@ -155,8 +155,8 @@ class ChannelRelations:
         return found
 
     def _explain(self, match: RelatedMatch) -> Related:
-        """Why a notification is related. All its subscribers get this, so it has the values of the
-        notification, and never those that a filter names."""
+        """Why a notification is related. All its subscribers get this explanation, so it contains
+        values of the notification, and never those that a filter names."""
         return Related(
             match.weight,
             tuple(

@@ -1,4 +1,4 @@
-"""What publications of a channel are worth, by what was forwarded before."""
+"""The merits of a channel's publications, learnt from forwarded notifications."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from tidings.routing.root import Relating, Relation
 
 
 class PublicationMerits:
-    """Merits of publications. It learns from the notifications that `listen` hears of."""
+    """Computes merits of publications, and learns from the notifications that pass through
+    `listen`."""
 
     def __init__(self, settings: RelationSettings, most: int, now: Callable[[], float]) -> None:
-        """`most` is the limit of attributes in bytes; longer ones have no merit."""
+        """`most` is the limit of attributes in bytes; publications with longer attributes have no
+        merit."""
         self._forwarded = ForwardedMerit(settings.semantic, settings.weights, settings.store)
         self._reader = TermReader(settings.semantic, settings.reading)
         self._most = most
@@ -35,11 +37,11 @@ class PublicationMerits:
         return self._forwarded.work(most)
 
     def listen(self, relating: Relating) -> Relating:
-        """The same relations; what they relate is also learnt."""
+        """The same relations, which also learn from each notification that they relate."""
         return _Listening(relating, self)
 
     def note(self, content: bytes, nodes: Collection[int]) -> None:
-        """A notification was tagged with these lowest nodes."""
+        """Learn that a notification was tagged with these lowest nodes."""
         if nodes:
             self._forwarded.note(self._terms(content), tuple(nodes), self._now())
 
@@ -48,7 +50,7 @@ class PublicationMerits:
             return ()
         try:
             return self._reader.terms(self._contents.read(content))
-        except TidingsError:  # it will be refused
+        except TidingsError:  # the publication will be refused
             return ()
         except Exception:  # `relate` reports it
             return ()

@@ -1,5 +1,5 @@
-"""The related nodes of a channel: above the node of a filter, a chain of nodes, each of which wants
-more.
+"""The related nodes of a channel: a chain of nodes above the node of a filter, each wanting more
+than the one below it.
 
     0.5 ──> 0.7 ──> 0.9 ──> city = 'Chicago'      each covers the next: whoever wants what is
                                                   related by 0.5 also wants all that matches
@@ -33,7 +33,7 @@ class RelatedChains:
         return len(self.bases)
 
     def chain(self, exact: int) -> list[ChainLink]:
-        """The related nodes of an exact node; the first is the one that wants most."""
+        """The related nodes of an exact node; the first wants the most notifications."""
         return self._chains.get(exact, [])
 
     def least(self, node: int) -> float:
@@ -60,7 +60,7 @@ class RelatedChains:
         return exact
 
     def place(self, node: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The node that covers a related node, if there is one, and the node that it covers."""
+        """The parent of a related node in its chain, if it has one, and its child."""
         exact = self.bases[node]
         chain = [one.node for one in self._chains[exact]] + [exact]
         at = chain.index(node)

@@ -1,4 +1,4 @@
-"""The interests of a channel with relations: filters, and above some of them related nodes.
+"""The interests of a channel with relations: filters, some of them with related nodes above.
 
     city = 'Chicago'                node 4, as in any channel
     the same, related 0.7           node 5, above node 4: the rendezvous point makes both
@@ -110,7 +110,8 @@ class RelatedArrayInterests(ArrayInterests):
         return Placed(number, parents, placed.children, placed.note, placed.never)
 
     def all_placed(self) -> Places:
-        """Every node with its parents: related nodes first, since nothing else covers them."""
+        """Every node with its parents. Related nodes come first, since no other nodes cover
+        them."""
         places, chains = super().all_placed(), self.relations.chains
         tops = chains.tops()
         if not tops:
@@ -162,8 +163,8 @@ class RelatedArrayInterests(ArrayInterests):
         return super().lies_within(exact, within) and not self._refuse_contexts(within)
 
     def _refuse_contexts(self, within: Sequence[str]) -> str:
-        """The reason why a limited right allows no related interest; empty if it allows some. A
-        related notification has other values in the contexts than the filter names, so a filter
+        """The reason why a limited right allows no related interests; empty if it allows them. In
+        its contexts, a related notification has other values than the filter names, so a filter
         that limits the right must not test attributes of contexts."""
         read = self.relations.settings.reading.attributes()
         for text in within:

@@ -29,12 +29,12 @@ from tidings.routing.forwarding import Cache, MovingRouter, Name, Sent
 from tidings.routing.protocol import NONE, Break, find_exact, messages as m, relate_dialect
 
 UPSTREAM = "<upstream>"
-FEW = 8  # more publications than this are sent as one piece
+FEW = 8  # if there are more publications, they are sent as one piece
 MOST_UNREAD = 100_000  # the most unread notifications of one subscription
-ANONYMOUS = "agent-"  # the beginning of the name of an agent that was given no name
-BUSY = 1 << 20  # bytes waiting to be sent, beyond which publications are not repeated
+ANONYMOUS = "agent-"  # the prefix of the names of agents that were given no name
+BUSY = 1 << 20  # while more bytes wait to be sent, publications are not repeated
 Order = Literal["serial", "none"]
-HEADER_PATIENCE = 5.0  # seconds within which a preprocessor for a header must be found
+HEADER_PATIENCE = 5.0  # seconds to wait for a preprocessor that makes a header
 
 
 class AgentChannel(Publishing):
@@ -61,7 +61,7 @@ class AgentChannel(Publishing):
         self._router = MovingRouter(hello.name, UPSTREAM, times, Cache(1000), draw_life(), NONE)
         self._subscriptions: dict[int, tuple[Subscriber, Subscription]] = {}
         self._texts: dict[int, str] = {}  # filters as the application wrote them
-        self._live: tuple[str, ...] | None = None  # filters that the current notification matches
+        self._live: tuple[str, ...] | None = None  # filters that match the current notification
         self._next = 1
         self._tasks: list[asyncio.Task[None]] = []
         self._seeking = False
@@ -78,8 +78,8 @@ class AgentChannel(Publishing):
     # -- for applications ----------------------------------------------------------------------
 
     def begin_tagging(self) -> None:
-        """Begin to tag as the application wants. Until that is possible, the rendezvous point
-        tags."""
+        """Begin to tag in the way that the application chose. Until that is possible, the
+        rendezvous point tags."""
         if self._tagging == "local":
             self._tasks.append(asyncio.create_task(self._following.follow_forever()))
         elif self._tagging == "preprocessor":
@@ -91,9 +91,9 @@ class AgentChannel(Publishing):
         return self._tagging
 
     async def wait_for_tagging(self, timeout: float | None = None) -> None:
-        """Wait until notifications can be tagged as the application wants: by this process, or by a
-        preprocessor, for which this waits at most a second. Raise Refusal if the rendezvous point
-        refuses its nodes, and TimedOut after `timeout` seconds."""
+        """Wait until notifications can be tagged in the way that the application chose: by this
+        process, or by a preprocessor. A preprocessor is awaited for at most a second. Raise Refusal
+        if the rendezvous point refuses to send its nodes, and TimedOut after `timeout` seconds."""
         if self._tagging == "local":
             try:
                 async with asyncio.timeout(timeout):
@@ -113,12 +113,13 @@ class AgentChannel(Publishing):
 
     @property
     def life(self) -> int:
-        """The current life of the rendezvous point, as far as is known."""
+        """The last known life of the rendezvous point."""
         return self._router.epoch
 
     @property
     def view(self) -> Any:
-        """The nodes of the channel in this process, if the agent tags by itself and knows them."""
+        """The nodes of the channel, if the agent tags by itself and has received them; otherwise
+        None."""
         return self._following.view
 
     @property
@@ -127,9 +128,9 @@ class AgentChannel(Publishing):
         return self._preprocessors
 
     async def header(self, attributes: Mapping[str, Any] | bytes) -> Header:
-        """Obtain the header of a notification in advance, from the nodes in this process or from a
-        preprocessor. Raise EnvironmentProblem if no preprocessor is found, and Refusal if the
-        attributes are refused."""
+        """Obtain the header of a notification in advance, from this process or from a preprocessor.
+        Raise EnvironmentProblem if no preprocessor is found, and Refusal if the attributes are
+        refused."""
         content = encode_attributes(attributes)
         if self._following.view is not None:
             tag = self._following.tag(content)
@@ -147,7 +148,7 @@ class AgentChannel(Publishing):
         return Header(tag)
 
     async def node_of(self, interest: str, dialect: str = "sql") -> int:
-        """The node of a filter, as known to this process or to a preprocessor; 0 if nobody is
+        """The node of a filter, if this process or a preprocessor knows it; 0 if nobody is
         subscribed to the filter. Other agents can subscribe to the node by its number."""
         view = self._following.view
         if view is not None:
@@ -170,7 +171,7 @@ class AgentChannel(Publishing):
         if not await self._preprocessors.wait_for_any(HEADER_PATIENCE):
             self._check_admitted()
         problem: TidingsError = EnvironmentProblem("no preprocessor of the channel answers")
-        for _ in range(max(1, len(self._preprocessors))):  # some may sign no grants
+        for _ in range(max(1, len(self._preprocessors))):  # some preprocessors may sign no grants
             found = await self._preprocessors.place(interest, dialect, signs=True)
             if found is not None and found.grant:
                 return SignedGrant(found.grant, interest, dialect)
@@ -238,9 +239,9 @@ class AgentChannel(Publishing):
 
         Instead of a filter, `node` can be the number of a node that another client obtained
         (`Subscription.node`, `node_of`). The rights and limits of the node's filter apply. Or
-        `grant` is a signed grant (see the method `grant`): then the router decides by itself, and
-        the agent renews the grant before it expires. Raise Refusal if the router refuses the
-        grant."""
+        `grant` is a signed grant (see the method `grant`): then the router accepts the subscription
+        by itself, and the agent renews the grant before it expires. Raise Refusal if the router
+        refuses the grant."""
         if self.is_closed:
             raise Refusal(CLOSED)
         if not isinstance(interest, str):  # dialects of JSON
@@ -300,8 +301,8 @@ class AgentChannel(Publishing):
             self._hand_over(number, machine.start(self._now))
 
     async def drop_named(self, name: str, timeout: float | None = None) -> None:
-        """Give up the name of a subscription of this agent, whatever its filter is; its
-        notifications are no longer kept. A name that is not in use is no error. Raise TimedOut
+        """End the named subscription of this agent, whatever its filter is; its notifications are
+        no longer kept. It is no error if there is no subscription of that name. Raise TimedOut
         after `timeout` seconds."""
         if not name or self._is_anonymous:
             raise Refusal(
@@ -345,7 +346,7 @@ class AgentChannel(Publishing):
         return self._agent_link.overdue(what, timeout)
 
     async def wait_for_change(self) -> None:
-        """Wait until a message comes or the link ends."""
+        """Wait until a message arrives or the link ends."""
         await self._agent_link.wait_for_change()
 
     # -- for the link --------------------------------------------------------------------------
@@ -368,15 +369,15 @@ class AgentChannel(Publishing):
             subscription.wake()
 
     def refuse(self, reason: str) -> None:
-        """The node above does not serve this channel. Notifications that were not acknowledged are
-        not published later, because the publisher is told that they were refused."""
+        """The node above does not serve this channel. The publisher is told that unacknowledged
+        notifications were refused, so they are not sent again."""
         self.refusal = reason
         self.interrupt(reason)
         self._give_up(reason)
         self._begin_publishing()
 
     def displace(self, reason: str) -> None:
-        """The agent has no link any more, and gets none. Subscriptions are refused, too."""
+        """The agent has lost its link for good. Subscriptions are also refused."""
         self.refuse(reason)
         for machine, subscription in self._subscriptions.values():
             machine.refuse(reason)
@@ -413,8 +414,8 @@ class AgentChannel(Publishing):
     # -- for the second link -------------------------------------------------------------------
 
     def _nodes_in_force(self) -> list[int] | None:
-        """The nodes of all subscriptions, none if they are too many for a second link; None if some
-        of them are not in force."""
+        """The nodes of all subscriptions: empty if there are too many for a second link, and None
+        if some are not in force yet."""
         if len(self._subscriptions) > m.MOST_DIRECT:
             return []
         machines = [machine for machine, _ in self._subscriptions.values()]
@@ -427,7 +428,7 @@ class AgentChannel(Publishing):
         self._agent_link.note_change()
 
     def _end_directly(self, reason: str) -> None:
-        """The second link has ended: without the link to the router, there is none left."""
+        """The second link has ended. If the link to the router is also lost, no link is left."""
         if not self._agent_link.is_linked:
             self.interrupt(reason)
 
@@ -439,7 +440,7 @@ class AgentChannel(Publishing):
         """Do the work that is due."""
         self._dispatch(self._router.tick(now))
         link = self._agent_link
-        if link.waiting < BUSY and link.has_credit(self):  # otherwise too many are still unsent
+        if link.waiting < BUSY and link.has_credit(self):  # not while much is unsent
             self._hand_over(PUBLISHER, self._publisher.tick(now))
         for number, (machine, subscription) in [*self._subscriptions.items()]:
             self._hand_over(number, machine.tick(now))
@@ -460,7 +461,7 @@ class AgentChannel(Publishing):
     def _hand_over(self, sender: Name, sent: list[Sent]) -> None:
         """Pass the messages of one of our state machines to our router. The router would forward
         publications unchanged. So if there are many, only the first passes through the router,
-        which notes where the answers go; the rest is sent directly."""
+        which notes where the answers go; the rest are sent directly."""
         if sender == PUBLISHER and len(sent) > FEW and self._agent_link.is_linked:
             rest = [message for _, message in sent[1:] if isinstance(message, m.Publish)]
             if len(rest) == len(sent) - 1 and isinstance(sent[0][1], m.Publish):
@@ -486,17 +487,16 @@ class AgentChannel(Publishing):
                 subscription.wake()
 
     def _texts_for(self, message: m.Notification) -> tuple[str, ...]:
-        """The filters of this agent that a notification from above matches: those of the
-        subscriptions to which our router forwards it."""
+        """The agent's filters that match a notification from above: those of the subscriptions to
+        which our router forwards it."""
         marks = find_exact(message)
         ways = self._router.ways(tuple([mark.label for mark in marks])) if marks else {}
         return tuple([self._texts[one] for one in ways if one in self._texts])
 
     def _list_matching(self, number: int, message: m.Notification) -> tuple[str, ...]:
-        """The filters that a delivered notification matches. Our router may not know the labels of
-        a recovered notification. In that case, only filters that are known to match are returned.
-        The filter of the subscription `number` is among them, unless the notification is only
-        related to it."""
+        """The filters that match a delivered notification. Our router may not know the labels of a
+        recovered notification. Then only filters that are known to match are returned. They include
+        the filter of the subscription `number`, unless the notification is only related to it."""
         if self._live is not None:
             return self._live
         marks = find_exact(message)

@@ -1,7 +1,7 @@
 """The link of an agent to a router, which all channels of the agent share.
 
 When the link is lost, the agent connects again, to the next of several routers. Every channel has a
-number on the link; the channel that the agent was connected for has number 0.
+number on the link; the channel in the address that the agent connected to has number 0.
 """
 
 from __future__ import annotations
@@ -115,21 +115,21 @@ class AgentLink:
 
     @property
     def state(self) -> LinkState:
-        """Whether there is a link at present, and to which router."""
+        """Whether there is a link now, and to which router."""
         linked = self._link is not None
         return LinkState(linked, self._where, "" if linked else self._reason, self._since)
 
     def overdue(self, what: str, timeout: float | None) -> TimedOut:
-        """The error for something that did not happen in time."""
+        """The error that is raised if something took too long."""
         why = f": {self._gone}" if self._gone else ""
         return TimedOut(f"{what} after {timeout or 0:g} seconds{why}")
 
     def note_change(self) -> None:
-        """Wake those who wait for a change, because a message came over another link."""
+        """Wake the tasks that wait for a message, because one arrived over another link."""
         self._change.set()
 
     async def wait_for_change(self) -> None:
-        """Wait until a message comes or the link ends."""
+        """Wait until a message arrives or the link ends."""
         self._change.clear()
         await self._change.wait()
 
@@ -144,7 +144,7 @@ class AgentLink:
             self._join(channel)
 
     def remove(self, channel: LinkedChannel) -> None:
-        """Give a channel up."""
+        """Close a channel."""
         number = self._numbers.pop(channel, None)
         if number is not None:
             self._forget_number(number)
@@ -184,7 +184,7 @@ class AgentLink:
         return True
 
     def publish_all(self, channel: LinkedChannel, messages: Sequence[m.Publish]) -> None:
-        """Send publications of a channel, as far as there is credit for them."""
+        """Send publications of a channel; those without credit wait."""
         if self._link is not None and not channel.refusal:
             self._publish(self._link, self._numbers[channel], messages)
 
@@ -204,7 +204,7 @@ class AgentLink:
             link.send_all(messages, number)
 
     def has_credit(self, channel: LinkedChannel) -> bool:
-        """Can a channel publish at once, because none of its publications waits for credit?"""
+        """Can a channel publish at once? It can if none of its publications waits for credit."""
         return not self._flow.waits(self._numbers.get(channel, 0))
 
     def send_first(self, message: m.Message) -> None:
@@ -233,9 +233,9 @@ class AgentLink:
         return self._places[0]
 
     async def move(self, place: RouterUrl) -> bool:
-        """Use another router from now on; False if it can't be used, or if there is no link at
-        present. The old link is used until the new router has answered. The first routers stay
-        known, for when the link is lost."""
+        """Use another router from now on; return False if it can't be used, or if there is no link
+        now. The old link is used until the new router has answered. The routers given at first are
+        still used when the link is lost."""
         if self._link is None or self._new is not None:
             return False
         new: Link | None = None
@@ -335,7 +335,7 @@ class AgentLink:
             if not self._gone:
                 self._tell_link(self._refusal)
                 self._places.rotate(-1)  # another router may answer at once
-            if self._replaced:  # coming back would take the name from the other program
+            if self._replaced:  # reconnecting would take the name from the other program
                 for channel in [*self._numbers]:
                     channel.displace(self._replaced)
                 self._change.set()
@@ -357,7 +357,7 @@ class AgentLink:
                 self._lost.set()  # try again
 
     def _tell_link(self, gone: str) -> None:
-        """Report that the link is gone, and why, or that it is back."""
+        """Report that the link was lost, with the reason, or that it is back."""
         if gone != self._gone:
             self._gone = gone
             if self._on_link is not None:
@@ -413,7 +413,7 @@ class AgentLink:
         self._change.set()
 
     def _is_new(self, link: Link) -> bool:
-        """Is this a link to a router to which the agent would move, and not its present link?"""
+        """Is this the link to a router that the agent is moving to, and not its current link?"""
         return self._link is not None and link is not self._link
 
     def _begin(self, link: Link, message: m.Welcome) -> None:
@@ -433,7 +433,7 @@ class AgentLink:
             self._join(channel)
 
     def _take_closed(self, message: m.Closed) -> None:
-        """The router does not serve a channel: it is opened again after a while."""
+        """The router does not serve a channel. The agent tries to open it again after a while."""
         channel = self._channels.get(message.number)
         if channel is not None and message.number:
             self._forget_number(message.number)
@@ -463,7 +463,7 @@ class AgentLink:
                 self._pulse(self._link, now)
 
     def _pulse(self, link: Link, now: float) -> None:
-        """Repeat the last message in each channel, and open refused channels again."""
+        """Repeat the last message in each channel, and try to open refused channels again."""
         if now - self._pulsed >= self.times.resubscribe:
             self._pulsed = now
             pulse = self._repeats.pulse()

@@ -4,7 +4,7 @@ there is one, is the payload.
     symbol  price  payload              attributes                          payload
     ACME    95.5   b"..."      ──>      {"symbol":"ACME","price":95.5}      b"..."
 
-Null values are left out. Cost: the encoded rows of one batch at a time are in memory.
+Null values are left out. Only the encoded rows of one batch are in memory at a time.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def _rows(given: Any) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _fits_json(rows: pa.RecordBatch) -> bool:
-    """Whether JSON can express all values: it has no times, and no numbers that are not finite.
-    Numbers in nested columns are not examined; for these, the answer is no."""
+    """Whether JSON can express all values: it has no times, and no infinite numbers or NaN. Numbers
+    in nested columns are not examined; for these, the answer is False."""
     import pyarrow.compute as pc
     from pyarrow import types
 
@@ -103,7 +103,7 @@ def _fits_json(rows: pa.RecordBatch) -> bool:
 
 
 def _leaves(kind: pa.DataType) -> Iterator[pa.DataType]:
-    """The types of the values inside a type."""
+    """The types of the values that a nested type contains."""
     from pyarrow import types
 
     if types.is_dictionary(kind):

@@ -55,7 +55,7 @@ class BlockingChannel(Generic[_Told]):
 
     @property
     def state(self) -> LinkState:
-        """Whether there is a link at present, and to which router: the link of the agent."""
+        """Whether the agent has a link now, and to which router."""
         return self._agent.state
 
     @property
@@ -112,7 +112,7 @@ class BlockingChannel(Generic[_Told]):
         return found
 
     def drop_named(self, name: str, timeout: float | None = None) -> None:
-        """Give up the name of a subscription in this channel; see `Agent.drop_named`."""
+        """End a named subscription in this channel; see `Agent.drop_named`."""
         self._agent.run(self._channel.drop_named(name, timeout))
 
     def close(self) -> None:

@@ -25,14 +25,14 @@ from tidings.routing.protocol import messages as m
 
 DIRECT = "<direct>"
 """The name under which the router of an agent knows the rendezvous point."""
-SETTLED = 1.0  # seconds without a new or ended subscription, after which the agent applies
-PAUSES = (30.0, 600.0)  # the first and the longest pause in seconds after an attempt without a link
+SETTLED = 1.0  # the agent applies when no subscription began or ended for this many seconds
+PAUSES = (30.0, 600.0)  # the first and the longest pause in seconds after a failed attempt
 GREETING = 10.0  # how many seconds the rendezvous point may take to answer
-PARTS = 4  # a ticket is renewed after this part of its time
+PARTS = 4  # a ticket is renewed after its lifetime divided by this number
 
 
 class DirectLink:
-    """The second link of one channel. It is a channel of its own link."""
+    """The second link of one channel. To that link, this object is its only channel."""
 
     def __init__(
         self,
@@ -48,8 +48,8 @@ class DirectLink:
         *,
         enabled: bool,
     ) -> None:
-        """`wanted` lists the nodes of the subscriptions, none if they are too many, or None if some
-        are not in force yet. `send_up` sends to the router of the tree, `dispatch` sends the
+        """`wanted` returns the nodes of the subscriptions: empty if there are too many, and None if
+        some are not in force yet. `send_up` sends to the router of the tree, `dispatch` sends the
         messages of the agent's own router; `received` and `ended` are called for this link."""
         self.channel_name = channel
         self.refusal = ""
@@ -67,14 +67,14 @@ class DirectLink:
         self._request = 0
         self._nodes: tuple[int, ...] = ()  # the nodes in the last application
         self._above: tuple[int, ...] = ()  # the nodes above `_nodes`, from the last answer
-        self._changed = float("inf")  # since when other nodes are wanted
+        self._changed = float("inf")  # when the wanted nodes last changed
         self._due = 0.0
         self._pause = PAUSES[0]
         self.address = ""
 
     @property
     def is_used(self) -> bool:
-        """Do notifications arrive over this link?"""
+        """Do the notifications of the channel arrive over this link?"""
         return self._router.upstream == DIRECT
 
     def send(self, message: m.Message) -> None:
@@ -130,7 +130,7 @@ class DirectLink:
         self._due = now + max(1.0, message.seconds / PARTS)
         if self._link is not None:
             self.send(m.Present(self._request, message.ticket.encode()))
-            self._dispatch(self._router.move(DIRECT, now))  # the router may be about to move back
+            self._dispatch(self._router.move(DIRECT, now))  # it may be moving back to the tree
         else:
             self._is_connecting = True
             self._spawn(self._connect(message))
@@ -172,7 +172,7 @@ class DirectLink:
     # -- for the link --------------------------------------------------------------------------
 
     def join(self, publisher: str) -> None:
-        """The rendezvous point has answered: begin to move."""
+        """The rendezvous point has answered: begin to move the subscriptions to this link."""
         self._pause = PAUSES[0]
         self._dispatch(self._router.move(DIRECT, time.monotonic()))
 
@@ -185,7 +185,7 @@ class DirectLink:
         """The channel has number 0, and can't be refused."""
 
     def displace(self, reason: str) -> None:
-        """Another link has the name of this one; the agent's own link continues."""
+        """Another link has taken the name of this one; the agent's link to its router continues."""
         self.interrupt(reason)
 
     def receive(self, message: m.Message) -> None:

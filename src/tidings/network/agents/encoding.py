@@ -4,8 +4,8 @@ has.
     plain values, decimals                         ──> JSON
     times, dates, NaN and infinite numbers too     ──> MessagePack, because JSON has none of them
 
-A date becomes its midnight in UTC, and a time without a zone is in UTC, as in filters. NumPy and
-pandas values become the Python values that they equal.
+A date becomes its midnight in UTC, and a time without a zone is in UTC, as in filters. Values of
+NumPy and pandas become equal Python values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import msgspec
 from tidings.model import ABSENT, normalise
 from tidings.network.agents.refusals import Refusal
 
-DEEPEST = 100  # levels of nested values
+DEEPEST = 100  # the most levels of nested values
 _PLAIN = frozenset([str, bool, int, type(None)])
 _encode_json = msgspec.json.Encoder(decimal_format="number").encode
 _encode_map = msgspec.msgpack.Encoder().encode
@@ -122,7 +122,7 @@ class _Converting:
 
     def _convert_other(self, value: Any, name: str, levels: int) -> Any:
         if not isinstance(value, bytes | bytearray | memoryview):
-            try:  # an identifier, an enumeration, a class with fields
+            try:  # such as a UUID, an enum or a dataclass
                 found = msgspec.to_builtins(value, builtin_types=(dt.datetime, dt.date, Decimal))
             except (TypeError, ValueError):
                 found = value

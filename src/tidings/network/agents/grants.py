@@ -24,8 +24,8 @@ AGAIN = 30.0  # seconds before another attempt to renew a grant
 
 class SignedGrant(msgspec.Struct, frozen=True):
     """A preprocessor's permission to subscribe to a node: for one agent, until it expires. `data`
-    is opaque; it can be stored, and used later as `SignedGrant(data)`. A grant that still has its
-    filter is renewed by the agent."""
+    is opaque; it can be stored, and used later as `SignedGrant(data)`. The agent renews a grant
+    only if the object still has its filter."""
 
     data: bytes
     interest: str = ""
@@ -58,8 +58,8 @@ class HeldGrants:
     def __init__(self, send: Callable[[m.Message], bool]) -> None:
         """`send` sends a message to the router; False if there is no link."""
         self._send = send
-        self._held: dict[int, _Held] = {}  # by the number of the subscription
-        self._presented: dict[int, int] = {}  # subscriptions, by the number of the question
+        self._held: dict[int, _Held] = {}  # number of the subscription -> its grant
+        self._presented: dict[int, int] = {}  # number of the question -> subscription
         self._request = FIRST
 
     def use(self, number: int, grant: SignedGrant, machine: Subscriber) -> None:
@@ -84,8 +84,8 @@ class HeldGrants:
             held.machine.refuse(message.refusal)
 
     async def renew(self, obtain: Callable[[str, str], Awaitable[SignedGrant]]) -> None:
-        """Replace the grants whose time is half over. A grant that can't be renewed is used until
-        it expires."""
+        """Renew the grants whose time is half over. A grant that can't be renewed is used until it
+        expires."""
         for number, held in [*self._held.items()]:
             now = time.time()
             if now < held.renew_at or not held.grant.interest:
@@ -95,7 +95,7 @@ class HeldGrants:
                 found = await obtain(held.grant.interest, held.grant.dialect)
             except TidingsError:
                 continue
-            # the node may be another one by now, if the filter was gone for a while
+            # the filter may have another node now, if nobody was subscribed to it for a while
             if self._held.get(number) is held and found.node == held.grant.node:
                 held.grant, held.renew_at = found, _half_time(found)
                 self._present(number)
@@ -111,7 +111,7 @@ class HeldGrants:
 
 
 def place_of(grant: SignedGrant) -> tuple[int, int]:
-    """The life and the node of a grant; raises Refusal if the data is not a grant."""
+    """The life and the node of a grant; raises Refusal if these bytes are not a grant."""
     found = unpack_grant(grant.data)
     if found is None:
         raise Refusal(f"found {len(grant.data):,} bytes that are not a grant, expected a grant")

@@ -3,8 +3,8 @@ trips, and moves to a better router.
 
     Advise ──> Advised ──> measure ──> choosing.py ──> AgentLink.move
 
-A round trip is the time until a connection is made; the connection is closed at once. An agent
-whose link uses TLS moves only to routers with TLS.
+A round trip is measured as the time to open a connection, which is closed at once. An agent whose
+link uses TLS moves only to routers with TLS.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidings.routing.clients import Choosing, ChoosingTimes
 from tidings.routing.protocol import messages as m
 
 FIRST = 1 << 59  # the first request number; other questions of an agent have lower numbers
-LONGEST = 2.0  # seconds; a router that takes longer can't be reached
+LONGEST = 2.0  # seconds; a router that takes longer counts as unreachable
 
 _log = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ class Moving:
 
 
 async def measure(place: RouterUrl) -> float | None:
-    """The round trip to a router in seconds; None if it can't be reached."""
+    """The round-trip time to a router in seconds; None if it can't be reached."""
     begun = time.perf_counter()
     try:
         async with asyncio.timeout(LONGEST):

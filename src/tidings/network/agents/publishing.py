@@ -26,14 +26,14 @@ from tidings.routing.protocol import About, Break, Piece, Times, frames, message
 
 LOCAL, PUBLISHER = "<agent>", "<publisher>"
 CLOSED = "the agent is closed"
-WINDOW = 4000  # the most publications that are sent and not acknowledged
+WINDOW = 4000  # the most publications that are sent but not acknowledged
 PIECE = 1000  # the number of notifications that `publish_many` sends together
 AHEAD = 3  # the number of pieces that preprocessors tag at a time
 MOST_PIECES = 8  # the most pieces of `publish_many` that are not acknowledged
 Tagging = Literal["root", "local", "preprocessor"]
 """Who tags the notifications of an agent."""
 _Pairs = list[tuple[bytes, bytes]]  # encoded attributes and payloads
-PIECE_BYTES = 4 << 20  # bytes of a piece of a payload that does not fit into a frame
+PIECE_BYTES = 4 << 20  # bytes of each piece, if a payload does not fit into a frame
 LARGEST = frames.LARGEST - (1 << 16)
 """The most bytes of a notification's attributes and payload; the rest of a frame is for headers. A
 larger payload is sent in pieces."""
@@ -85,7 +85,7 @@ class _Chunks:
         """Why there are no more, although more were given."""
 
     def read(self) -> _Pairs:
-        """The next notifications; none if there are no more."""
+        """The next notifications; empty if there are no more."""
         pairs: _Pairs = []
         try:
             for one in islice(self._given, 0 if self.is_over else PIECE):
@@ -93,7 +93,7 @@ class _Chunks:
                 content = encode_attributes(attributes)
                 _check_size(content, payload)
                 pairs.append((content, payload))
-        except Refusal as found:  # the notifications before this one are sent
+        except Refusal as found:  # the notifications before this one are still sent
             self.problem = found
         self.is_over = len(pairs) < PIECE
         return pairs
@@ -127,7 +127,7 @@ class Publishing(ABC):
         self._begin_publishing()
 
     def _begin_publishing(self) -> None:
-        """Begin with stamp 1, under a name that was not used before."""
+        """Begin again with stamp 1, under a new name of a publisher."""
         self._life = uuid.uuid4().hex
         base = f"{self.name}/{self._life}"
         self._publisher = Publisher(base, LOCAL, self._times, window=WINDOW)
@@ -140,7 +140,7 @@ class Publishing(ABC):
 
     @abstractmethod
     def overdue(self, what: str, timeout: float | None) -> TimedOut:
-        """The error for something that did not happen in time."""
+        """The error that is raised if something took too long."""
 
     @abstractmethod
     def _hand_over(self, sender: Name, sent: list[Sent]) -> None:
@@ -148,7 +148,7 @@ class Publishing(ABC):
 
     @abstractmethod
     def _has_room(self) -> bool:
-        """Can a notification that nobody waits for be sent now?"""
+        """Can a fast notification be sent now?"""
 
     # -- for applications ----------------------------------------------------------------------
 
@@ -167,12 +167,12 @@ class Publishing(ABC):
         point. Subscribers get the payload, the subject, and the attributes unless `share` is false.
         The stamps of an agent begin with 1. A payload that is sent in pieces takes several stamps,
         and the last of them is returned. With `fast`, only subscribers that are connected get the
-        notification, without a stamp, a serial or the journal; 0 is returned at once, and a loss is
-        not noticed. Raise Refusal if the notification was refused, and Broken if earlier
-        acknowledged notifications are gone; in that case nothing is published. Raise TimedOut if
-        the notification is not acknowledged within `timeout` seconds; the agent still tries to
-        publish it. The attributes are a mapping, or bytes that are already encoded as a JSON
-        object, a map in MessagePack, or XML.
+        notification. It has no stamp and no serial, and is not in the journal; 0 is returned at
+        once, and a loss is not noticed. Raise Refusal if the notification was refused. Raise
+        Broken, and publish nothing, if notifications that were acknowledged earlier have been lost.
+        Raise TimedOut if the notification is not acknowledged within `timeout` seconds; the agent
+        still tries to publish it. The attributes are a mapping, or bytes that are already encoded
+        as a JSON object, a map in MessagePack, or XML.
 
         `header` is a header that was obtained in advance, with the method `header`. With a header,
         the attributes may be left out, and are then not sent. Raise Outdated if such a header is
@@ -220,7 +220,8 @@ class Publishing(ABC):
         share: bool = True,
     ) -> None:
         """Send a notification to connected subscribers; see `publish`. It is dropped if there is no
-        link, or if too much waits to be sent. Raise Refusal if it does not fit into a frame."""
+        link, or if too many bytes wait to be sent. Raise Refusal if the notification does not fit
+        into a frame."""
         content = encode_attributes(attributes)
         self._check(content, payload, subject)
         if len(content) + len(payload) > LARGEST:
@@ -351,7 +352,7 @@ class Publishing(ABC):
         return asyncio.ensure_future(tags) if self._tagging == "preprocessor" else tags
 
     async def _tag_pairs(self, pairs: _Pairs) -> list[bytes]:
-        """The tags of notifications; none if the rendezvous point tags them."""
+        """The tags of notifications; empty if the rendezvous point tags them."""
         if self._tagging == "local":
             return self._following.tag_many([content for content, _ in pairs])
         if self._tagging == "preprocessor":

@@ -25,8 +25,8 @@ class TimedOut(EnvironmentProblem, TimeoutError):
 
 class Broken(TidingsError):
     """The journal of the rendezvous point went back in time: the notifications with these `stamps`
-    were acknowledged and are gone. The next `publish` raises this and publishes nothing, unless the
-    agent has an `on_break`."""
+    were acknowledged, and are now lost. The next `publish` raises this and publishes nothing,
+    unless the agent has an `on_break`."""
 
     def __init__(self, what: Break) -> None:
         spans = [f"{one.first}-{one.last}" if one.last > one.first else f"{one.first}"

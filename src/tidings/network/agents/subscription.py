@@ -11,9 +11,9 @@ from tidings.routing.clients import Confirming, Delivery, Item, Phase, Subscribe
 
 
 class Owner(Protocol):
-    """What a subscription needs from its agent."""
+    """The part of an agent that its subscriptions use."""
 
-    refusal: str  # why the channel is not served
+    refusal: str  # why the channel is not served; empty if it is
 
     async def wait_for_change(self) -> None: ...
     def overdue(self, what: str, timeout: float | None) -> TimedOut: ...
@@ -25,9 +25,9 @@ class Owner(Protocol):
 class Subscription:
     """The notifications that match one filter: an asynchronous iterator.
 
-    It yields `Delivery` with the payload, `Lost` for notifications that nobody has any more,
-    `Break` when it is not known how many were missed, `Interrupted` when the connection to the
-    rendezvous point is lost, and `Resumed` when it is back.
+    It yields `Delivery` with the payload, `Lost` for notifications that no node has any more,
+    `Break` when an unknown number of notifications was missed, `Interrupted` when the connection to
+    the rendezvous point is lost, and `Resumed` when it is back.
 
     A filter that can never match is accepted: `never` is then true, and `note` says why. `note`
     also says if a filter matches everything although it reads attributes. `never` and `note` are
@@ -79,7 +79,8 @@ class Subscription:
 
     @property
     def _is_in_force(self) -> bool:
-        """Is everything delivered from now on, and no other program has the name any more?"""
+        """Is every notification delivered from now on? A named subscription must also be claimed:
+        no other program uses its name any more."""
         state = self._machine.confirming
         return self._machine.phase is Phase.ON and (state is None or state.claimed)
 
@@ -106,7 +107,7 @@ class Subscription:
         await self._wait(lambda: state.stored >= one.serial, "it was not confirmed", timeout)
 
     async def drop(self, timeout: float | None = None) -> None:
-        """Give up the name and end the subscription. No more notifications are kept for it."""
+        """End the subscription and drop its name. No more notifications are kept for it."""
         state = self._confirming()
         self._agent.drop_name(self._machine)
         await self._wait(lambda: state.dropped, "the name is not dropped", timeout)

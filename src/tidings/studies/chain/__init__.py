@@ -12,7 +12,7 @@
     judging.py        the oracle, and the verdict on what agents received
     chain_stages.py   rates and latencies             chain_tables.py   tables
 
-This folder is for cli; its demo also uses chain_nodes.py. Start at chain_bench.py.
+Used by cli, whose demo also uses chain_nodes.py. Start at chain_bench.py.
 """
 
 from tidings.studies.chain.chain_bench import bench_chain

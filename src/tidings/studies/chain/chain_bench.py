@@ -98,7 +98,7 @@ class ChainRun:
         self._closing.callback(self.nodes.end)
         if source == "kafka":
             note("starting Kafka")
-            kafka_jars()  # fetch the connector before anything waits for it
+            kafka_jars()  # download the connector before it is needed
         self._source = KafkaSource(folder) if source == "kafka" else FileSource(folder)
         self._closing.callback(self._source.end)
         root = self.nodes.addresses[self.nodes.names[0]]
@@ -131,7 +131,8 @@ class ChainRun:
 
     def feed_first(self) -> None:
         """Start the pipeline, and wait until it has handed over one batch, and another one after an
-        interest was added. Then workers have loaded the kernels for both kinds of batches."""
+        interest was added. After that, workers have loaded the kernels for batches with and without
+        new interests."""
         self._note("starting Spark")
         self.feeder.put(FIRST)
         self.stream.start()
@@ -204,7 +205,7 @@ class ChainRun:
                 return
 
     def _await_rows(self) -> None:
-        """Wait until the rendezvous point has all rows."""
+        """Wait until all rows are handed over to the rendezvous point."""
         for done in self._waiting(self.stream.rows, "rows"):
             if done >= len(self.feeder.rows):
                 return

@@ -48,14 +48,14 @@ class ChainNodes:
             if name == PREPROCESSOR:
                 command = ["preprocessor", self.addresses[ROOT], "--name", name]
             command = [sys.executable, "-m", "tidings", *command]
-            command.append("--until-stdin-ends")  # so that no process is left behind
+            command.append("--until-stdin-ends")  # no process outlives this one
             self.running[name] = Session(command, self._errors(name), has_stdin=True)
 
     def kill(self, name: str) -> None:
         self.running.pop(name).end()
 
     def check(self) -> None:
-        """Raise EnvironmentProblem if a node ended that was not killed."""
+        """Raise EnvironmentProblem if a node ended although it was not killed."""
         for name, one in self.running.items():
             if not one.alive():
                 said = self._errors(name).read_text(errors="replace").strip()[-2000:]

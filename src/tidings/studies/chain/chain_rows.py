@@ -34,7 +34,7 @@ Row = dict[str, Any]
 
 
 class WrittenInterest(msgspec.Struct, frozen=True):
-    """A filter as an agent writes it. The number is the same in all processes."""
+    """A filter as an agent writes it. Its number is the same in all processes."""
 
     number: int
     dialect: str
@@ -42,7 +42,7 @@ class WrittenInterest(msgspec.Struct, frozen=True):
 
 
 def draw_row(chance: random.Random, id_: int) -> Row:
-    """A row without `made`; one row in twelve has no `place`."""
+    """A row without the field `made`; one row in twelve has no `place`."""
     row: Row = {"id": id_, "price": chance.randrange(1000), "kind": chance.choice(KINDS)}
     place = chance.choice((*PLACES, None))
     if place is not None:

@@ -34,7 +34,7 @@ master = "local[2,4]"
 
 
 class PipelineRun:
-    """The pipeline, started again whenever it ends."""
+    """The pipeline, which is started again whenever it ends."""
 
     def __init__(self, folder: Path, address: str, source: str) -> None:
         self.folder = folder
@@ -104,8 +104,8 @@ class PipelineRun:
         return [*self.outbox.log.each()]
 
     def _watch(self) -> None:
-        """Record when batches were handed over, which is the modification time of the file. A batch
-        that was followed by another one within EVERY is left out."""
+        """Record when batches were handed over: the modification time of the file that names the
+        last one. A batch that was followed by another within EVERY seconds is left out."""
         path = self.outbox.channel_folder / HANDED
         while not self._over.is_set():
             before = self.last()

@@ -84,7 +84,7 @@ class KafkaSource(Source):
 
 
 class Feeder:
-    """Draws rows and hands them to the source; keeps all of them for the oracle."""
+    """Draws rows and writes them to the source; keeps all of them for the oracle."""
 
     def __init__(self, source: Source, stream: PipelineRun, seed: int) -> None:
         self.rows: list[Row] = []
@@ -148,7 +148,7 @@ class ChainPublisher:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop, when the last row is acknowledged."""
+        """Stop publishing, and wait until the last row is acknowledged."""
         self._over.set()
         if self._thread.ident is not None:
             self._thread.join()

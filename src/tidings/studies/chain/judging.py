@@ -1,13 +1,13 @@
-"""Judges what agents received, by an oracle that shares no code with the chain: `Filter.matches`,
-row by row, on filters in the dialect in which the agent wrote them.
+"""Judges what agents received, by an oracle that shares no code with the chain: it calls
+`Filter.matches` for each row, on filters in the dialect in which the agent wrote them.
 
 An interest that is in force from the start must receive every row that it matches. An interest that
 is added later must receive the matching rows of all batches that begin after it was added, and may
 receive matching rows of earlier batches. Each pair of interest and row is due once.
 
 The rendezvous point numbers notifications as they are handed over, batch after batch, in the order
-of the outbox. So serials must rise with the places in the outbox, and notifications must arrive in
-the order of their serials.
+of the outbox. So serials must increase with the places in the outbox, and notifications must arrive
+in the order of their serials.
 
 Rows that are published in addition to those of the pipeline are judged in the same way: each is a
 batch of its own, which begins when it is published.
@@ -50,7 +50,7 @@ class ChainVerdict(msgspec.Struct, frozen=True):
     strays: int  # arrived, although the interest does not match the row
     altered: int  # arrived with contents that differ from the row
     misnumbered: int  # arrived with a serial that is not in the order of the hand-over
-    optional: int  # arrived, but were not due, because the interest was in force too late
+    optional: int  # arrived, but were not due, because the interest was added after the batch began
     out_of_order: int  # arrived after a notification with a higher serial
 
     def __add__(self, other: ChainVerdict) -> ChainVerdict:
@@ -100,8 +100,9 @@ def judge(
     since: Sequence[int],
     told: DeliveredRows,
 ) -> ChainVerdict:
-    """Judge all deliveries. `wanted` has the rows that each interest matches. `since` has the time
-    at which each interest was added, or 0. `told` is in the order of arrival for each interest."""
+    """Judge all deliveries. `wanted` holds the rows that each interest matches. `since` holds the
+    time at which each interest was added, or 0. `told` is in the order of arrival for each
+    interest."""
     digests = np.array([digest_row(row) for row in rows], np.int64)
     counts = dict.fromkeys(ChainVerdict.__struct_fields__, 0)
     for number, (matched, at) in enumerate(zip(wanted, since, strict=True)):
@@ -138,7 +139,7 @@ def judge_published(
 
 
 def count_out_of_order(told: DeliveredRows) -> int:
-    """How many deliveries came to an interest after one with a higher serial."""
+    """How many deliveries an interest received after one with a higher serial."""
     count = 0
     for number in np.unique(told["interest"]):
         serials = told["serial"][told["interest"] == number]

@@ -1,8 +1,8 @@
-"""A program with some of the agents of the chain: it records what they receive.
+"""A program that runs some of the agents of the chain, and records what they receive.
 
     python -c COMMAND FOLDER NAME
 
-The program reads orders on stdin, a line of JSON each, and answers each with a line:
+The program reads orders from stdin, one line of JSON each, and answers each with a line:
 
     subscribe   [agent, its router, interest]...     answered when all of them are in force
     count       []                                   returns the number of deliveries so far
@@ -37,7 +37,7 @@ FULL = 1 << 16  # bytes that are written together
 
 
 class NewInterest(msgspec.Struct, frozen=True, array_like=True):
-    """A new interest of an agent; a new agent connects to the router at the address."""
+    """A new interest of an agent. If the agent is new, it connects to the router at `address`."""
 
     agent: int
     address: str
@@ -56,7 +56,7 @@ class ListenerAnswer(msgspec.Struct, frozen=True):
 
 
 def digest_row(row: Row) -> int:
-    """A digest of a row, whatever the order of its fields."""
+    """A digest of a row that does not depend on the order of its fields."""
     return zlib.crc32(msgspec.json.encode(row, order="sorted"))
 
 
@@ -103,7 +103,7 @@ class Listener:
         async for one in told:
             if isinstance(one, Lost | Break):
                 self.problems.append(f"interest {number}: {one!r}")
-            if not isinstance(one, Delivery):  # else an interruption, or its end
+            if not isinstance(one, Delivery):  # not `Interrupted` or `Resumed`
                 continue
             now = time.time_ns() // 1000
             row = msgspec.json.decode(one.payload)

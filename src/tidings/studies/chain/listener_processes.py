@@ -69,7 +69,7 @@ class Listeners:
         self._processes = []
 
     def _ask(self, what: str, wishes: list[list[NewInterest]]) -> int:
-        """Give each process an order; return the number of deliveries to all of them."""
+        """Send each process an order; return the total number of deliveries."""
         for at, process in enumerate(self._processes):
             assert process.stdin is not None
             try:

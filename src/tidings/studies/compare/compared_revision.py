@@ -19,7 +19,7 @@ PACKAGE = "src/tidings/__init__.py"
 
 
 class ComparedRevision(msgspec.Struct, frozen=True):
-    """A revision by its name, with its commit; the commit is empty for the working tree."""
+    """The name of a revision, and its commit, which is empty for the working tree."""
 
     name: str
     commit: str

@@ -70,7 +70,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 class Disagreement(EnvironmentProblem):
-    """Two revisions find different matches, so comparing their speed means nothing."""
+    """Two revisions find different matches, so a comparison of their speed is meaningless."""
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -233,7 +233,7 @@ def _environment(source: Path, cache: Path) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "PYTHONHASHSEED": "0",  # both revisions iterate over sets in the same order
         "TIDINGS_CACHE_DIR": str(cache),
-        # This process sets NUMBA_CACHE_DIR when it loads a matcher; the value that it sets would
-        # override the cache above.
+        # This process sets NUMBA_CACHE_DIR when it loads a matcher. An inherited value would take
+        # precedence over the cache above.
         "NUMBA_CACHE_DIR": str(cache / "kernels"),
     }

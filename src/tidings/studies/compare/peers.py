@@ -2,7 +2,7 @@
 
 A peer is a folder with a `peer.toml` and a driver. The dependencies of a peer are fetched and built
 on first use, in a cache folder outside the repository. A peer is left out if it can't be fetched,
-built or run, or if it can't express the workload; one line says why.
+built or run, or if it can't express the workload; the report then has a line with the reason.
 
     runner                                driver
     filters.jsonl, events.jsonl  ------>  loads them, builds its index
@@ -43,7 +43,7 @@ from tidings.studies.workloads.workloads import Workload, make_workload
 HOME = "tidings"
 """The folder of the driver for tidings, which always takes part."""
 
-BUILD_LIMIT = 900.0  # seconds for fetching and building a peer
+BUILD_LIMIT = 900.0  # seconds within which a peer must be fetched and built
 
 
 class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,7 +65,7 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Pass(msgspec.Struct, frozen=True):
-    """The output of a driver after a pass."""
+    """What a driver prints after a pass."""
 
     system: str
     version: str

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-MOST_SINGLE = 2_000  # events that are matched one by one
+MOST_SINGLE = 2_000  # how many events are matched one by one
 MOST_PASSES = 50
 
 Values = dict[str, Any]

@@ -1,11 +1,11 @@
-"""Decides whether one revision is faster than another, or the difference is noise. The decision is
-deterministic and needs no I/O.
+"""Decides whether one revision is faster than another, or whether the difference is noise. The
+decision is deterministic and needs no I/O.
 
 Each round measures both revisions, one right after the other, and gives one ratio. If the machine
 is busy for a minute, both revisions are affected, so ratios vary less than times. The confidence
 interval of the median uses order statistics. The true median lies between the k-th lowest and the
-k-th highest of n ratios, unless fewer than k of n fair coins show heads, or fewer than k show
-tails. The interval assumes nothing about the distribution of times.
+k-th highest of n ratios, with the probability that n tosses of a fair coin give at least k heads
+and at least k tails. The interval assumes nothing about the distribution of times.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 from tidings.model import EnvironmentProblem
 
 CONFIDENCE = 0.95  # the target; with few rounds the confidence is lower
-# the fewest ratios: by chance, four ratios are all on one side of 1 in one case of eight
+# the fewest ratios: four ratios are all on one side of 1 by chance in one case of eight
 FEWEST = 5
 
 Word = Literal["improvement", "regression", "noise", "too few"]

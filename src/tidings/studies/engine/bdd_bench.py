@@ -1,11 +1,11 @@
-"""Measure decision diagrams: `tidings bench bdd`.
+"""Measures decision diagrams: `tidings bench bdd`.
 
     clauses    (a OR b) AND (c OR d) AND ..., 10 to 30 tests over 50 shared attributes
     stock      a symbol, a price outside a range, a day: filters that an index of boxes finds faster
     weakened   clauses, a third of them stronger than the two others: only for coverings
 
-Each workload is evaluated in the same kernels in three ways that take turns: without implications
-(every filter by itself, results of tests shared), with classes (nodes that know the same move
+Each workload is evaluated by the same kernels in three ways, in turn: without implications (every
+filter by itself, results of tests shared), with classes (nodes that know the same results move
 together), and with classes and edges. "trees" is the matcher without diagrams. The sweep compares
 the automatic choice with both engines. Times are processor times; medians over repeats.
 """
@@ -40,9 +40,9 @@ from tidings.studies.workloads.wide_filters import (
     draw_weakened,
 )
 
-CHECKED = 3  # events that are checked against the reference
+CHECKED = 3  # how many events are checked against the reference
 BATCH = 512  # events of the sweep
-SLOW = 32  # events for filters that are evaluated one by one
+SLOW = 32  # how many events the filters are evaluated on one by one
 Note = Callable[[str], None]
 
 
@@ -55,8 +55,8 @@ def bench_diagrams(
     seed: int = 1,
     note: Note = lambda _: None,
 ) -> DiagramReport:
-    """Measure both workloads with so many filters, and a sweep with `sweep` filters at each point
-    (0 for none)."""
+    """Measure both workloads with this many filters, and a sweep with `sweep` filters at each point
+    (0 for no sweep)."""
     found = describe_machine()
     rng = random.Random(seed)
     runs = [
@@ -143,7 +143,7 @@ def _run(
 
 
 def _tree(form: Form) -> Node:
-    """The tree of a form; boxes that are a product become clauses again."""
+    """The tree of a form. If its boxes are the product of clauses, the tree has these clauses."""
     boxes = [[Test(*item) for item in box.items()] for box in form.boxes or ()]
     return factor(boxes) or tree_of(form)
 
@@ -165,14 +165,14 @@ def _compare(
     filters: Sequence[Filter], events: Sequence[Event], repeats: int, note: Note
 ) -> tuple[float, float, float]:
     """Microseconds per event of the matcher without and with diagrams, and the matches per event.
-    The matcher without diagrams gets fewer events, because it takes long for each."""
+    The matcher without diagrams gets fewer events, because it is slow."""
     note("comparing with the matcher without diagrams")
     few = list(events[:4])
     wide = sum(one.form.tree is not None for one in filters)
     slow = _matcher(filters, "trees")
     fast = _matcher(filters, "auto" if wide else "bdd")
     if _pairs(slow, few) != _pairs(fast, few):
-        raise WrongMatches("the matcher finds other filters with diagrams")
+        raise WrongMatches("the matcher finds different filters with and without diagrams")
     batch = batch_of(events)
     given = batch.slice(0, len(few)) if wide else batch
     without = [_time(lambda: slow.match_pairs(given))[0] / given.num_rows for _ in range(repeats)]

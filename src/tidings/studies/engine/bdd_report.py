@@ -9,7 +9,7 @@ from tidings.studies.host.machine_info import MachineInfo
 
 
 class DiagramWay(msgspec.Struct, frozen=True):
-    """One way to evaluate the diagrams: counts and microseconds for each event."""
+    """One way to evaluate the diagrams: counts and microseconds per event."""
 
     name: str
     micros: float
@@ -51,7 +51,7 @@ class DiagramRun(msgspec.Struct, frozen=True):
 
 
 class SweepPoint(msgspec.Struct, frozen=True):
-    """The three engines on a mix of narrow filters and clauses: microseconds for each event."""
+    """The three engines on a mix of narrow filters and clauses: microseconds per event."""
 
     wide_percent: int
     clauses: int

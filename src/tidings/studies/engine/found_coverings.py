@@ -1,5 +1,5 @@
-"""The coverings among many filters, and the edges of their content graph, before and after: without
-and with the walk down both filters.
+"""Counts the coverings among many filters, and the edges of their content graph, without (before)
+and with (after) the simultaneous walk down both filters.
 
 An event that matches B and not A proves that A does not cover B. So only the pairs that no drawn
 event separates are compared, and a covering that an event refutes is an error.
@@ -22,14 +22,14 @@ from tidings.studies.workloads.checking import WrongMatches
 from tidings.studies.workloads.wide_filters import Event
 
 EVENTS = 4096
-REFUTED = 2_000  # pairs that an event separates, which are compared all the same
+REFUTED = 2_000  # how many pairs that an event separates are compared as a check
 
 Array = npt.NDArray[Any]
 Pair = tuple[int, int]  # the filter above, and the one below
 
 
 class Coverings(msgspec.Struct, frozen=True):
-    """Pairs of filters of which one covers the other, and edges of the graph without those that
+    """The numbers of coverings, and of edges of the graph, which are the coverings that do not
     follow from others."""
 
     workload: str
@@ -37,7 +37,7 @@ class Coverings(msgspec.Struct, frozen=True):
     compared: int
     """Pairs that no event separates."""
     refuted: int
-    """Pairs that an event separates and that were compared all the same: none is a covering."""
+    """Pairs that an event separates, but that were compared to check this: none is a covering."""
     before: int
     after: int
     edges_before: int
@@ -80,7 +80,7 @@ def _covers(forms: Sequence[Form], pair: Pair, *, walk: bool) -> bool:
 
 
 def _not_separated(is_matched: Array) -> Iterator[Pair]:
-    """The pairs for which every event that matches the one below matches the one above."""
+    """The pairs in which every event that matches the lower filter matches the upper one."""
     for below in range(is_matched.shape[1]):
         left = np.arange(is_matched.shape[1])
         for event in np.flatnonzero(is_matched[:, below]).tolist():

@@ -28,7 +28,7 @@ STEPS = ("forms", "hulls", "doubts", "order", "join", "nodes")
 
 
 class WrongGraph(TidingsError):
-    """A graph has wrong edges, so its speed means nothing."""
+    """A graph has wrong edges, so its speed is meaningless."""
 
 
 class GraphRun(msgspec.Struct, frozen=True):
@@ -151,7 +151,7 @@ def measure(
 
 
 class _Clock:
-    """Measures the seconds of each step: from the note that names it to the next note."""
+    """Measures the seconds of each step, from the note that announces it to the next note."""
 
     def __init__(self) -> None:
         self.steps: dict[str, float] = {}
@@ -210,7 +210,7 @@ def _parents(nodes: Sequence[Node], node: Node) -> list[Node]:
 def graph_growth(runs: Sequence[GraphRun]) -> GraphGrowth:
     """The growth of times over runs that differ in the number of filters."""
     sizes = [run.filters for run in runs]
-    least = 1e-6  # seconds for a step without work, because zero has no logarithm
+    least = 1e-6  # seconds assumed for a step that took no time, because zero has no logarithm
     return GraphGrowth(
         workload=runs[0].workload,
         smallest=min(sizes),

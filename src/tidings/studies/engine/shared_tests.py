@@ -1,5 +1,5 @@
-"""Counts the tests that are evaluated for an event: filter by filter, with equal tests shared, and
-in the index.
+"""Counts the tests that are evaluated for an event in three ways: filter by filter, with equal
+tests shared, and in the index.
 
     one by one    every filter by itself: its tests in order, until its result is known
     shared        the different tests among these: an engine that keeps the results of tests while
@@ -45,8 +45,8 @@ class NumberedTests:
         box      0     | 1   | 2 | 3            `first_box` is that of the box's filter
         filter   0           | 1 | 2
 
-    Cost: a number per test, and an entry per different test. For an event, each different test is
-    evaluated.
+    Cost: a number per test, and an entry per different test. For each event, every different test
+    is evaluated once.
     """
 
     def __init__(self, forms: Iterable[Form]) -> None:

@@ -19,10 +19,10 @@ from tidings.studies.host.machine_info import MachineInfo, describe_machine
 from tidings.studies.workloads.checking import WrongMatches
 from tidings.studies.workloads.workloads import make_workload
 
-SINGLE = 500  # filters that are added one by one
+SINGLE = 500  # how many filters are added one by one
 SHARE = 20  # before each merge, 1/SHARE of the filters is added
 EVENTS = 4096
-LEAST_SEALED = 1024  # this many filters become a segment if they are added at once
+LEAST_SEALED = 1024  # at least this many filters, added at once, become a segment
 
 
 class CallLatencies(msgspec.Struct, frozen=True):
@@ -131,7 +131,7 @@ def _measure(
 def _examples(
     texts: Sequence[tuple[Any, str]], table: Any, events: Sequence[Any]
 ) -> dict[Any, Any]:
-    """A matching event for each id that has one."""
+    """For each id, an event that matches its filter, if there is one."""
     from tidings.matching import Matcher
 
     alone = Matcher(background=False)

@@ -6,8 +6,8 @@
     sessions.py       programs that are killed and restarted, with all processes that they start
     ports.py          free ports        kafka_broker.py   a Kafka broker from Maven Central
 
-This folder does not depend on what is measured. It is for the rest of studies, for cli and for
-tests. Start at processes.py.
+This folder does not depend on what is measured. Used by the rest of studies, cli and tests. Start
+at processes.py.
 """
 
 from tidings.studies.host.processes import Peaks, processor_seconds, watch_peaks

@@ -21,7 +21,7 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Unavailable(EnvironmentProblem):
-    """A program can't take part in a measurement."""
+    """A program can't be measured."""
 
 
 class Driver:

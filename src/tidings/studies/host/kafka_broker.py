@@ -59,9 +59,9 @@ broker.heartbeat.interval.ms=500
 broker.session.timeout.ms=6000
 """
 # A broker that is restarted must wait until the session of the killed broker has ended. But a
-# broker that stands still for longer than a session, because it waits for a processor or for the
-# disk, counts as gone: then its partitions have no leader, and take no rows. With one second, this
-# happened again and again on busy machines. By default, a session has nine seconds.
+# broker that is stalled for longer than a session, because it waits for a processor or for the
+# disk, counts as dead: then its partitions have no leader, and accept no rows. With sessions of one
+# second, this happened repeatedly on busy machines. The default is nine seconds.
 _DELIVERY = 600_000  # milliseconds for which a producer tries to send a row
 _LOGGING = """\
 appender.console.type=Console
@@ -156,7 +156,7 @@ class Producer:
             )
 
     def put(self, lines: Iterable[bytes]) -> None:
-        """Write lines. The broker receives them soon after this returns."""
+        """Write lines. The broker receives the lines soon after this returns."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.writelines(line + b"\n" for line in lines)

@@ -8,9 +8,9 @@ from socket import create_connection
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports that are not in use, and that the system gives to nobody else while this
-    process runs: a socket stays bound to each and never listens. Servers can listen there, again
-    and again, if they set SO_REUSEADDR, as nearly all do."""
+    """Different ports that are not in use, and that the system assigns to no other process while
+    this one runs: a socket stays bound to each, and never listens. Servers can listen on these
+    ports repeatedly if they set SO_REUSEADDR, as nearly all do."""
     found = []
     for _ in range(count):
         one = socket.socket()

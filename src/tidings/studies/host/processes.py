@@ -25,7 +25,7 @@ class Peaks(msgspec.Struct):
 
 @contextmanager
 def watch_peaks() -> Iterator[Peaks]:
-    """Record peaks while the block runs; they are complete when it ends."""
+    """Record peaks while the block runs; the result is complete when the block ends."""
     peaks, highest, done = Peaks(), dict[tuple[str, int], int](), threading.Event()
 
     def look() -> None:

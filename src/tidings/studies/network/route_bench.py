@@ -37,7 +37,7 @@ PAYLOAD = 200  # bytes
 WINDOW = 5_000  # notifications in flight
 PUBLISHING = 2_000  # publications in flight
 BLOCK = 2_000  # how many notifications are encoded in advance
-STEADY = 20_000.0  # notifications per second that every machine can handle
+STEADY = 20_000.0  # notifications per second; any machine can handle this rate
 HOPS = (1, 2, 3)
 Note = Callable[[str], None]
 
@@ -48,7 +48,7 @@ class RouteCase(msgspec.Struct, frozen=True):
     name: str
     labels: int = 1
     neighbours: int = 1
-    relabelled: bool = False  # one of two neighbours gets other labels, which peers can't do
+    relabelled: bool = False  # one of two neighbours gets different labels, unlike in peers
 
 
 CASES = (
@@ -70,7 +70,7 @@ class ForwardRun(msgspec.Struct, frozen=True):
     most: float
     per_core: float  # notifications per second of processor time of the forwarding process
     busy: float  # processor seconds per second
-    notifications: int  # the total number; every neighbour received all of them
+    notifications: int  # the total number of notifications; every neighbour received all of them
     ratio: float | None  # the rate of tidings divided by this rate, as the median over rounds
     ratio_per_core: float | None
 
@@ -272,7 +272,7 @@ def _tidings(
     if not case.relabelled:
         wants = [wanted] * case.neighbours
         return start_tidings(folder, nodes, payloads, wants, hops=hops)
-    # a node above all others, which is the only node that the second neighbour wants
+    # the second neighbour subscribes only to a node above all others
     above = case.labels + 1
     parents = dict.fromkeys(wanted, (above,))
     return start_tidings(folder, nodes, payloads, [wanted, [above]], parents=parents, hops=hops)

@@ -6,7 +6,7 @@
 There are three measurements:
 
 - an agent, as applications use it, with many publications in flight;
-- a raw socket with publications encoded in advance, so that only the rendezvous point limits the
+- a raw socket, with publications encoded in advance, so that only the rendezvous point limits the
   rate;
 - one publication at a time, next to the cost of a sync on the same disk.
 """

@@ -4,8 +4,9 @@
 
 One process sends and receives, with large buffers encoded in advance. So the cost of the client is
 small, and the same for every system. All notifications that a system receives have the same length,
-and so have all that it sends, so the number of bytes gives the exact number of notifications. The
-number of notifications in flight is bounded, so no system has to drop any; drops are detected.
+and all that it sends have the same length, so the number of bytes gives the exact number of
+notifications. The number of notifications in flight is bounded, so no system has to drop any; drops
+are detected.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ TICK = 0.001  # seconds between two bursts of a paced sender
 
 
 class Missing(EnvironmentProblem):
-    """A system did not deliver exactly the notifications that it got."""
+    """A system did not deliver exactly the notifications that were sent to it."""
 
 
 class Receiver(msgspec.Struct):
@@ -83,7 +84,7 @@ def pump(system: System, seconds: float, window: int) -> Throughput:
     system.rest()
     sender, receivers, size = system.sender, system.receivers, system.size
     block, length, room = memoryview(system.block), len(system.block), memoryview(bytearray(CHUNK))
-    # bytes sent so far; the total number of notifications, once sending has ended
+    # sent: bytes so far; goal: the total number of notifications, once sending has ended
     sent, goal = 0, -1
     before = _processor(system)
     with _selectors(system) as (reading, both):

@@ -3,8 +3,9 @@
     journal with N filters ──> start, compiling ──> restart ──> Ask one at a time, and at a rate,
                                                                 with and without publications
 
-The filters, also the new ones, come from the workload `mixed`. Each publication matches only one
-filter, so that its time depends on the interests that are placed meanwhile, and not on its marks.
+The filters, including the new ones, come from the workload `mixed`. Each publication matches only
+one filter, so that its latency depends on the interests that are placed meanwhile, and not on the
+number of its marks.
 """
 
 from __future__ import annotations
@@ -75,9 +76,9 @@ class InterestsRun(msgspec.Struct, frozen=True):
     """The measurements."""
 
     interests: int
-    first_start: float  # seconds until it listens, including the compilation
-    restart: float  # seconds until it listens and has placed an interest
-    memory: float  # bytes per interest, without the memory of a rendezvous point without interests
+    first_start: float  # seconds until the node listens, including the compilation
+    restart: float  # seconds until the node listens and has placed an interest
+    memory: float  # bytes per interest, beyond the memory of a rendezvous point that has none
     mapped: float  # how many of these bytes are in mapped files
     asked: list[AskLatencies]
 
@@ -100,7 +101,7 @@ def measure_interests(
 
 
 def start_first(folder: Path) -> float:
-    """Start and end the rendezvous point of a folder; return the seconds until it listened."""
+    """Start and stop the rendezvous point of a folder; return the seconds until it listened."""
     file = folder / "root.toml"
     file.write_text(ROOT)
     processes: list[subprocess.Popen[bytes]] = []
@@ -235,7 +236,8 @@ class _Asker:
         return self._times
 
     def ask_at(self, rate: float, seconds: float) -> list[float]:
-        """Ask at a steady rate. The time of each question counts from when it was due."""
+        """Ask at a steady rate. The time of each question is measured from the time at which it was
+        due."""
         self._times = []
         begun, count = time.perf_counter(), int(rate * seconds)
         due = [begun + at / rate for at in range(count)]
@@ -274,7 +276,7 @@ class _Publisher:
         self._peer = greet(port, "publisher")
         self._peer.link.settimeout(PATIENCE)
         self._sent: list[float] = []  # when each publication was due
-        self._done: list[tuple[int, float]] = []  # acknowledged up to this stamp, at this time
+        self._done: list[tuple[int, float]] = []  # the last stamp acknowledged, and the time
         self._stop = threading.Event()
         self._all_sent = threading.Event()
         self._sender, self._hearer = (
@@ -332,7 +334,7 @@ class _Publisher:
                     self._done.append((message.stamp, now))
 
     def milliseconds(self) -> npt.NDArray[Any]:
-        """The times from when each publication was due until it was acknowledged."""
+        """For each publication, the time from when it was due until it was acknowledged."""
         stamps = np.maximum.accumulate([stamp for stamp, _ in self._done])
         at = np.searchsorted(stamps, np.arange(1, len(self._sent) + 1))
         heard = np.array([when for _, when in self._done])

@@ -36,7 +36,7 @@ class Lookup(msgspec.Struct, frozen=True):
     ids: float  # the mean number of ids per notification
     subscription: float  # the mean time of all subscriptions so far
     fresh: float  # the lookup of the labels of an unknown header
-    ways: float  # the lookup, and how each neighbour gets such a header
+    ways: float  # the same lookup, plus the header that each neighbour gets
     known: float  # the lookup of a known header by its bytes, as in a router
     frame: float  # forwarding a whole frame with known labels
     table_bytes: int
@@ -98,7 +98,7 @@ class _Filling:
             tuple(sorted(scenario.tag(one, there)))
             for one in scenario.notifications(self.chance, NOTIFICATIONS)
         ]
-        labels = [tuple((node,) for node in tag) for tag in tags]  # each lowest node is one mark
+        labels = [tuple((node,) for node in tag) for tag in tags]  # each lowest node gives one mark
         flat = [label for its in labels for label in its]
         headers = [(frames.encode_labels(its), len(its)) for its in labels]
         graph, forwarding = router.graph, router.forwarding
@@ -178,9 +178,9 @@ class Flatness(msgspec.Struct, frozen=True):
     1,000."""
 
     scenario: str
-    known: float  # for a known header
-    notification: float  # for a new header
-    # the time for a new header, per id, because headers have more ids if there are more topics
+    known: float  # the ratio for a known header
+    notification: float  # the ratio for a new header
+    # the ratio for a new header, per id, because headers have more ids if there are more topics
     id: float
 
 

@@ -4,7 +4,7 @@
                                       <─Published─                                 that counts
 
 The filters and the attributes are those of the workload `mixed`. If nats-server is installed,
-JetStream is measured with the same payloads: a stream on files, which it does not sync, and one
+JetStream is measured with the same payloads: a stream in files, which it does not sync, and one
 consumer.
 """
 
@@ -189,7 +189,7 @@ async def _publish_many(
 
 
 def _publish_to_jetstream(folder: Path, payload: bytes, window: int, seconds: float) -> float:
-    """The rate of acknowledged publications to a stream on files. When this returns, the consumer
+    """The rate of acknowledged publications to a stream in files. When this returns, the consumer
     has received all of them."""
     folder.mkdir()
     (port,) = free_ports(1)
@@ -254,7 +254,7 @@ def _ask(link: socket.socket, what: str, message: object) -> None:
 
 
 class _Deliveries:
-    """A consumer that counts what it gets, in its own thread."""
+    """A consumer that counts the messages that it gets, in its own thread."""
 
     def __init__(self, link: socket.socket) -> None:
         self._link, self.count = link, 0

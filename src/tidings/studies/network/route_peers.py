@@ -1,4 +1,4 @@
-"""Starts mosquitto and nats-server, as installed on this machine and without durability.
+"""Starts the mosquitto and nats-server that are installed on this machine, without durability.
 
 The clients of mosquitto and nats-server are raw sockets that speak just enough of MQTT 3.1.1 and of
 the NATS protocol.
@@ -19,7 +19,7 @@ from tidings.studies.host.ports import free_ports
 from tidings.studies.network.route_flow import Receiver, System
 
 PROGRAMS = {"mosquitto": "mosquitto", "nats": "nats-server"}
-TOPICS = 10_000  # the limit; the names of all topics have the same length
+TOPICS = 10_000  # the most topics; all names of topics have the same length
 
 
 def program(name: str) -> str | None:

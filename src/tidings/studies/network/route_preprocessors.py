@@ -1,10 +1,10 @@
-"""Measures what preprocessors save a rendezvous point, and how fast they are.
+"""Measures how much work preprocessors save a rendezvous point, and how fast they are.
 
     attributes ──> 1 or 2 preprocessors ──> tags
     raw socket ──Publish, with and without tags──> [rendezvous point, journal] ──> a receiver
 
-Filters, attributes and the way to publish are those of route_mixed.py. Rounds with and without tags
-alternate; the receiver must get the same notifications in both.
+Filters, attributes and the method of publishing are those of route_mixed.py. Rounds with and
+without tags alternate; the receiver must get the same notifications in both.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Tagged(msgspec.Struct, frozen=True):
 
     filters: int
     alone: float  # microseconds of the rendezvous point's processor time per notification
-    helped: float  # the same if the notifications are already tagged
+    helped: float  # the same time if the notifications are already tagged
     ratio: float  # helped / alone, as the median over rounds
-    rates: list[float]  # notifications per second that one preprocessor tags, then two
+    rates: list[float]  # notifications per second tagged by one preprocessor, and by two
     published: int
 
 

@@ -45,7 +45,7 @@ class RawPeer:
 
 
 class FakeRoot(RawPeer):
-    """Plays the rendezvous point: every node exists, and lies below the given parents."""
+    """Plays the rendezvous point: every node exists, and is below the given parents."""
 
     def __init__(self, link: socket.socket, parents: Mapping[int, m.Label]) -> None:
         super().__init__(link)
@@ -184,7 +184,7 @@ def _frame(node: int, payload: bytes) -> bytes:
 
 def _receivers(above: FakeRoot, peers: Sequence[RawPeer], given: Sequence[bytes]) -> list[Receiver]:
     """Send each notification once, and check everything that arrives."""
-    time.sleep(0.3)  # let the routers finish talking to each other
+    time.sleep(0.3)  # let the routers finish exchanging messages
     expected = [frames.decode(one) for one in given]
     found: list[list[m.Notification]] = [[] for _ in peers]
     for at, one in enumerate(given, start=1):

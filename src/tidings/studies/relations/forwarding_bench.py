@@ -1,4 +1,4 @@
-"""What relations cost a router: processor time for each notification that it forwards.
+"""Measures what relations cost a router: processor time for each notification that it forwards.
 
     upper link ──> scan, restore ──> plans ──> four lower links, to nowhere
                                         `────> noted, and learnt from now and then
@@ -9,8 +9,8 @@
     early      and each body has come early, and is passed on early to the neighbours that its
                context serves
 
-The four ways are measured in turns, without sockets. First, the benchmark checks that the four
-neighbours get the same notifications in all ways.
+The four variants are measured in turn, without sockets. First, the benchmark checks that the four
+neighbours get the same notifications in all variants.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ForwardingRow(msgspec.Struct, frozen=True):
 
 
 class _Null(asyncio.Transport):
-    """A transport that sends nothing; it keeps the data if `kept` is a list."""
+    """A transport that sends nothing, and keeps the data if `kept` is a list."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ class RouterPath:
             self._worked = time.process_time()
 
     async def feed(self, buffers: Sequence[bytes]) -> float:
-        """Receive and forward the buffers of a new connection; the processor time in seconds."""
+        """Receive and forward the buffers of a new connection; return the processor seconds."""
         upper = Link(self._receive, lambda *_: None, early=self._take_early)
         upper.connection_made(_Null())
         begun = time.process_time()
@@ -143,7 +143,7 @@ class RouterPath:
 def measure_forwarding(
     seed: int, count: int, repeats: int, bodies: Sequence[int] = (100, 5_000)
 ) -> list[ForwardingRow]:
-    """Forward `count` notifications in each way, for each size of bodies."""
+    """Forward `count` notifications in each variant, for each size of bodies."""
     load_scan_kernels()
     return [asyncio.run(_measure(seed, count, repeats, body)) for body in bodies]
 
@@ -182,7 +182,7 @@ async def _measure(seed: int, count: int, repeats: int, body: int) -> Forwarding
 
 
 def draw_buffers(topics: Sequence[int], body: int, way: str, stamp: int) -> list[bytes]:
-    """What a node above sends, in buffers."""
+    """The buffers that a node above sends."""
     sent, found, size = SentBodies(), list[list[bytes]]([[]]), 0
     for at, topic in enumerate(topics):
         node, said = topic + 1, bytes(body)
@@ -218,7 +218,9 @@ async def _check(paths: dict[str, RouterPath], buffers: dict[str, list[bytes]]) 
             wire.kept = None
     for name, found in told.items():
         if found != told["plain"]:
-            raise WrongMatches(f"neighbours get other notifications with {name!r}")
+            raise WrongMatches(
+                f"neighbours get different notifications with {name!r} and with 'plain'"
+            )
 
 
 def _read(data: Sequence[bytes]) -> list[tuple[int, tuple[m.Mark, ...]]]:

@@ -1,8 +1,8 @@
-"""Measure a channel in the order of merit under overload: `tidings bench relations --only overload
+"""Measures a channel in order of merit under overload: `tidings bench relations --only overload
 --live`.
 
-A rendezvous point and a router run as processes of their own. Agents publish and subscribe over
-real connections, all at the router.
+A rendezvous point and a router run as separate processes. All agents connect to the router, and
+publish and subscribe over real connections.
 
     learn      each topic once
     closed     as many as are acknowledged: the sustainable rate
@@ -10,9 +10,10 @@ real connections, all at the router.
     overload   twice the rate, for `seconds`, whatever is acknowledged
     recovery   half of it, until nothing waits
 
-Topics are drawn evenly, and each has another merit: topic k has k narrower words that were
-forwarded before. So the top decile by merit are the publications of the last tenth of the topics.
-All publications must be acknowledged, and delivered once, and their numbers have no gap.
+Topics are drawn uniformly, and each has a different merit: topic k has k narrower words that were
+forwarded before. So the top decile by merit consists of the publications of the last tenth of the
+topics. All publications must be acknowledged and delivered once, and their serials must have no
+gaps.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ from tidings.studies.relations.live_traffic import Traffic, open_traffic
 
 TOPICS = 50
 PUBLISHERS = 16
-IN_FLIGHT = 512  # publications, to find the sustainable rate
+IN_FLIGHT = 512  # publications in flight, to find the sustainable rate
 SAMPLE = 0.25  # seconds
-FEW = 0.02  # seconds of the sustainable rate that wait when nothing is behind
+FEW = 0.02  # the queue counts as empty if it holds less than this many seconds of publications
 Note = Callable[[str], None]
 
 
@@ -122,13 +123,13 @@ class _Nodes:
         return int(line.rsplit(":", 1)[1])
 
     def stop(self) -> None:
-        """Kill both; nothing of them is needed any more."""
+        """Kill both processes; their data is no longer needed."""
         for one in reversed(self.processes):
             one.kill()
             one.communicate()
 
     def merits(self) -> list[float]:
-        """The merits of all topics, when each was forwarded once."""
+        """The merits of all topics, if each was forwarded once."""
         semantic = load_relations(self.folder / "relations", language=None)
         merits = ForwardedMerit(semantic, Weights(), StoreSettings())
         terms = [(term,) for one in self.topics if (term := semantic.term("tag", one))]
@@ -138,12 +139,12 @@ class _Nodes:
         return [merits.of(one) for one in terms][:TOPICS]
 
     def spilled(self) -> int:
-        """The bytes of the files of what waits."""
+        """The size in bytes of the files with waiting publications."""
         found = 0
         for file in Path(self.folder, "journal.db.waiting").glob("*"):
             try:
                 found += file.stat().st_size
-            except OSError:  # it was deleted meanwhile
+            except OSError:  # the file was deleted meanwhile
                 continue
         return found
 
@@ -156,7 +157,7 @@ class _Nodes:
 
 
 class _Most:
-    """What was seen at most while traffic runs."""
+    """The highest values seen while traffic runs."""
 
     def __init__(self) -> None:
         self.waiting = self.on_disk = self.memory = 0
@@ -178,7 +179,7 @@ def bench_live_overload(
         nodes = _Nodes(Path(folder))
         try:
             port = nodes.start()
-            with pause_gc():  # of the agents' process, which would seem to be a wait
+            with pause_gc():  # a collection in this process would look like latency
                 return asyncio.run(_measure(nodes, port, seconds, seed, publishers, note))
         finally:
             nodes.stop()

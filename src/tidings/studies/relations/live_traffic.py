@@ -1,8 +1,8 @@
-"""Publishers and subscribers of the live overload: open and closed loops, and what was delivered.
+"""Publishers and subscribers of the live overload: open and closed loops, and the deliveries.
 
-Publishers are agents that publish without waiting for acknowledgments. Every publication has a
-number, which its payload begins with. Times are those at which a publication was to be sent, so a
-publisher that is late makes it slower, not faster.
+Publishers are agents that publish without waiting for acknowledgments. The payload of every
+publication begins with its number. Latencies are measured from the time at which a publication was
+due, so a publisher that is late makes them longer, not shorter.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from tidings.studies.workloads.checking import WrongMatches
 PAYLOAD = 500  # bytes
 PATIENCE = 60.0  # seconds
 TEXT = b"all work and no play makes jack a dull boy; " * 5
-IDLE = 60  # filters that search the text and match nothing: their work is the rendezvous point's
-SHORTEST = 0.0005  # seconds between two looks at the clock
+IDLE = 60  # filters that search the text and match nothing, as work for the rendezvous point
+SHORTEST = 0.0005  # the shortest sleep in seconds
 Times = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
 class Traffic:
-    """Publications by number: their topics, when they were to be sent, and when they arrived."""
+    """Publications by number: their topics, when they were due, and when they arrived."""
 
     def __init__(self, publishers: Sequence[Agent], topics: Sequence[str]) -> None:
         self._publishers = publishers
@@ -49,7 +49,7 @@ class Traffic:
 
     @property
     def waiting(self) -> int:
-        """How many were published and not delivered."""
+        """How many publications were not delivered yet."""
         return len(self.due) - len(self.serials)
 
     def publish(self, topic: int, due: float) -> None:
@@ -69,7 +69,7 @@ class Traffic:
         self.news.set()
 
     async def read(self, told: Subscription) -> None:
-        """Note what a subscription yields, until it ends."""
+        """Record what a subscription yields, until it ends."""
         async for item in told:
             if isinstance(item, Delivery):
                 number = int.from_bytes(item.payload[:8], "big")
@@ -82,7 +82,7 @@ class Traffic:
                 self.problem = self.problem or WrongMatches(f"a subscriber was told {item}")
 
     async def run_closed(self, topics: Sequence[int], seconds: float, in_flight: int) -> float:
-        """Keep so many in flight; return how many were acknowledged in a second."""
+        """Keep `in_flight` publications in flight; return how many were acknowledged per second."""
         begun, before, first = time.monotonic(), self.acknowledged, self.published
         at = 0
         while (now := time.monotonic()) < begun + seconds:
@@ -100,8 +100,8 @@ class Traffic:
         self, rng: np.random.Generator, choices: int, rate: float, seconds: float,
         *, until_below: int = -1,
     ) -> float:  # fmt: skip
-        """Publish at random times, whatever is acknowledged, or until so few wait; return how long
-        that took."""
+        """Publish at random times, without waiting for acknowledgments, for `seconds`, or until
+        fewer than `until_below` wait; return how long that took."""
         begun = time.monotonic()
         now = due = begun
         while now < begun + seconds:
@@ -115,7 +115,7 @@ class Traffic:
                     return now - begun
                 self.publish(topic, due)
                 if now - due > 0.005 and not self.published % 16:
-                    await asyncio.sleep(0)  # it is late, but others need their turn
+                    await asyncio.sleep(0)  # the publisher is late, but other tasks must run
             self._need_no_problem()
         return now - begun
 
@@ -132,17 +132,17 @@ class Traffic:
             await asyncio.sleep(0.02)
 
     def check(self) -> None:
-        """Raise WrongMatches if a publication was delivered twice, or a number is missing."""
+        """Raise WrongMatches if a publication was delivered twice, or a serial is missing."""
         self._need_no_problem()
         found = sorted(self.serials)
         if self.twice or found != [*range(found[0], found[0] + self.published)]:
             raise WrongMatches(
                 f"{self.published:,} publications: {self.twice:,} were delivered twice, and "
-                f"{len(set(found)):,} numbers from {found[0]:,} to {found[-1]:,} were seen"
+                f"{len(set(found)):,} different serials from {found[0]:,} to {found[-1]:,} arrived"
             )
 
     def waits(self, first: int, last: int, topics: set[int]) -> Times:
-        """How long publications from one number up to another took, of some topics."""
+        """The latencies of the publications numbered `first` up to `last`, of some topics."""
         chosen = (one for one in range(first, last) if self.topics[one] in topics)
         return np.array([self.arrived[one] - self.due[one] for one in chosen] or [0.0])
 
@@ -153,7 +153,7 @@ class Traffic:
 
 @asynccontextmanager
 async def open_traffic(port: int, topics: Sequence[str], publishers: int) -> AsyncIterator[Traffic]:
-    """Agents at the router at a port, with a subscription to each topic. Another agent has filters
+    """Agents at the router at a port, with a subscription to each topic. One more agent has filters
     that match nothing."""
     async with AsyncExitStack() as stack:
         address = f"tidings://127.0.0.1:{port}"

@@ -1,16 +1,16 @@
-"""Measure a queue in the order of merit under overload: `tidings bench relations --only overload`.
+"""Measures a queue in order of merit under overload: `tidings bench relations --only overload`.
 
-A root in simulated time serves publications one after the other, each in a time that is drawn
-around a mean. The queue, the merits and the files are the real ones; only the clock and the service
-are simulated, so the result does not depend on how busy the machine is.
+A root in simulated time serves publications one after the other; the time for each is drawn around
+a mean. The queue, the merits and the files are real; only the clock and the service are simulated,
+so the result does not depend on how busy the machine is.
 
     learn     messages are forwarded, and learnt
     calm      half of the sustainable load: how long publications take without overload
     overload  twice the sustainable load, for `seconds`
     recovery  half of it again, until nothing waits
 
-Topics follow Zipf's law with exponent 1.1. The top decile are the publications with the highest
-merit when they came. Every publication must be served exactly once.
+Topics follow Zipf's law with exponent 1.1. The top decile consists of the publications that had the
+highest merit when they arrived. Every publication must be served exactly once.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from tidings.studies.relations.relations_bench import EXPONENT, draw_topic_tree
 from tidings.studies.workloads.checking import WrongMatches
 from tidings.studies.workloads.draws import draw_bounded_zipf
 
-RATE = 2000.0  # publications a second that the simulated root sustains
-TOPICS, WANTED = 100_000, 0.5  # the share of topics that somebody wants, the popular ones first
+RATE = 2000.0  # publications per second that the simulated root can sustain
+TOPICS, WANTED = 100_000, 0.5  # the share of topics with subscribers, the most popular first
 LEARNT = 20_000
 PAYLOAD = 500  # bytes
 MEMORY = 1 << 20  # bytes of publications that wait in memory
@@ -126,7 +126,7 @@ def bench_overload(
 def _draw(
     rng: np.random.Generator, start: float, end: float, rate: float
 ) -> Iterator[tuple[float, int]]:
-    """Times and topics of publications, which come at random."""
+    """Times and topics of publications that arrive at random."""
     now = start
     while now < end:
         gaps = rng.exponential(1 / rate, 4096)
@@ -156,13 +156,14 @@ class _Simulation:
         self.now = 0.0
         self.published = self.most_waiting = self.most_on_disk = self.most_memory = 0
         self.spent = 0.0
-        self._came: list[tuple[float, float]] = []  # by number: time, merit
+        self._came: list[tuple[float, float]] = []  # time and merit of each publication, by number
         self._done: list[tuple[int, float]] = []  # number, time
 
     def run(
         self, arrivals: Iterator[tuple[float, int]], recovers_from: float = float("inf")
     ) -> None:
-        """Serve all arrivals. From the time `recovers_from` on, stop when nothing waits."""
+        """Serve all arrivals. From the time `recovers_from` on, stop as soon as the queue is
+        empty."""
         pending = next(arrivals, None)
         draws: list[float] = []
         while pending is not None or self._queue:
@@ -201,12 +202,12 @@ class _Simulation:
         self._done.append((int.from_bytes(data[:8], "big"), self.now))
 
     def check(self) -> int:
-        """How many were served; raises WrongMatches unless all were, once."""
+        """How many publications were served; raises WrongMatches unless each was served once."""
         found = [number for number, _ in self._done]
         if sorted(found) != list(range(self.published)):
             raise WrongMatches(
-                f"{self.published:,} publications, but {len(set(found)):,} of them were served in "
-                f"{len(found):,} turns"
+                f"found {len(set(found)):,} publications served in {len(found):,} turns, expected "
+                f"{self.published:,} publications, each served once"
             )
         return len(found)
 
@@ -214,6 +215,6 @@ class _Simulation:
         return np.array([merit for _, merit in self._came])
 
     def waits(self, least: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        """How long publications of at least this merit took."""
+        """The latencies of publications of at least this merit."""
         found = [at - self._came[one][0] for one, at in self._done if self._came[one][1] >= least]
         return np.array(found or [0.0])

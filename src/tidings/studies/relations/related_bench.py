@@ -1,4 +1,5 @@
-"""Related deliveries against a full scan by the same formula: part of `tidings bench relations`.
+"""Compares related deliveries with a full scan by the same formula: part of `tidings bench
+relations`.
 
 Subscriptions name places, times and tags of the examples, each with related=0.7. Messages have
 cities or coordinates, a day and a tag.
@@ -30,7 +31,7 @@ READING = Reading(place="city", coordinates=("lat", "lon", "altitude"), time="da
 
 
 class RelatedRun(msgspec.Struct, frozen=True):
-    """Related deliveries at 0.7 against a full scan by the same formula."""
+    """Related deliveries at 0.7, compared with a full scan by the same formula."""
 
     subscriptions: int
     messages: int

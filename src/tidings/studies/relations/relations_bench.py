@@ -1,16 +1,16 @@
-"""Measure the relation repository: `tidings bench relations`.
+"""Measures the relation repository: `tidings bench relations`.
 
-Subscriptions and messages have topics by Zipf's law, with exponent 1.1. One in five subscriptions
-also tests a price. Topics form a tree: the topics T10 to T19 are below T1. Equal filters are one
-node, as at a rendezvous point, and the matcher has only these nodes. The repository learns from the
-first messages; then other messages are measured.
+The topics of subscriptions and messages follow Zipf's law, with exponent 1.1. One in five
+subscriptions also tests a price. Topics form a tree: the topics T10 to T19 are below T1. Equal
+filters are one node, as at a rendezvous point, and the matcher has only these nodes. The repository
+learns from the first messages; then other messages are measured.
 
     match     `Matcher.match` of single events, all nodes
     propose   the fast path: which hops are served at once, and with which ids
     first     the fast path of all messages in their order, with and without a plan
     complete the exact search after it, without the filters that are decided already
 
-Times are processor times, measured in turns; medians over repeats. Results are checked first.
+Times are processor times, measured in turn, as medians over repeats. Results are checked first.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from tidings.studies.workloads.checking import WrongMatches
 from tidings.studies.workloads.draws import draw_bounded_zipf
 
 EXPONENT = 1.1
-PRICED, LEVELS = 0.2, 10  # the share of subscriptions that test a price, and how many prices
-STORE_SHARE = 0.1  # of the nodes that the store may have at most
+PRICED, LEVELS = 0.2, 10  # the share of subscriptions that test a price, and the number of prices
+STORE_SHARE = 0.1  # the store may have at most this share of the nodes
 CHECKED = 200  # messages that are checked against the matcher
 LIMITS = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0)
 Event = dict[str, Any]
@@ -43,8 +43,8 @@ Note = Callable[[str], None]
 
 
 class LimitRow(msgspec.Struct, frozen=True):
-    """Early sends at one limit: of all pairs of a message and a hop that were served at once, how
-    many were right; of all pairs that were right, how many were served at once."""
+    """Early sends at one limit. Precision: the share of early sends to a hop that needed the
+    message. Recall: the share of the needed sends that were early."""
 
     limit: float
     precision: float
@@ -205,8 +205,8 @@ def draw_subscriptions(
 def _least(
     filters: Sequence[str], wanted: Sequence[tuple[int, int]], counts: Sequence[int], most: int
 ) -> int:
-    """The least number of subscriptions to a topic at a hop with which no more topics are admitted
-    than the store has room for."""
+    """The threshold for the store: with at least this many subscriptions to a topic at a hop, no
+    more topics are admitted than the store has room for."""
     totals: dict[tuple[str, int], int] = {}
     for (node, hop), count in zip(wanted, counts, strict=True):
         topic = filters[node].partition(" AND ")[0]
@@ -240,7 +240,7 @@ def _check(
     events: Sequence[Event],
     now: float,
 ) -> None:
-    """Compare what frames name with what the matcher finds, and the hops of these nodes."""
+    """Compare the nodes and hops of frames with those that the matcher finds."""
     for event in events:
         frames = repository.route(event, now)
         found = [(id_, frame.hop) for frame in frames for id_ in frame.ids]
@@ -289,7 +289,7 @@ def _measure(
 def _try_limits(
     repository: Repository, events: Sequence[Event], needed: Sequence[set[Hashable]], now: float
 ) -> list[LimitRow]:
-    """Early sends at several limits, against the hops that need each message."""
+    """Early sends at several limits, compared with the hops that need each message."""
     rows = []
     wanted = sum(map(len, needed))
     repository.plan_all = True

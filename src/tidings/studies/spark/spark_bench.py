@@ -217,13 +217,13 @@ class _Bench:
         return self._checksum(out)
 
     def _count_told(self, out: str) -> int:
-        """The number of pairs in the lists; the time is taken before they are counted."""
+        """The number of pairs in the lists; the clock is stopped before they are counted."""
         self._ended = time.perf_counter()
         found = self.spark.read.parquet(out).selectExpr("sum(size(subscriptions)) AS n").first()
         return int(found["n"]) if found is not None and found["n"] is not None else 0
 
     def _checksum(self, out: str) -> int:
-        """A checksum of the pairs; the time is taken before it is computed."""
+        """A checksum of the pairs; the clock is stopped before it is computed."""
         self._ended = time.perf_counter()
         made = "bigint(count(*)) + sum(pmod(xxhash64(row, pairs), 1000003)) * 1000000 AS n"
         found = self.spark.read.parquet(out).selectExpr(made).first()

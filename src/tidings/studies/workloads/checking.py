@@ -14,7 +14,7 @@ MOST_EVALUATIONS = 200_000
 
 
 class WrongMatches(TidingsError):
-    """An engine and the reference semantics disagree, so the engine's speed means nothing."""
+    """An engine and the reference semantics disagree, so the engine's speed is meaningless."""
 
 
 class Reference:

@@ -8,7 +8,7 @@ Each test is on one attribute:
     suffix   the text ends with the value
     like     the text matches the value as a LIKE pattern
 
-A million filters have some five million tests, so no code here loops over them in Python: Arrow
+A million filters have about five million tests, so no code here loops over them in Python: Arrow
 builds the texts, block by block.
 """
 
@@ -97,7 +97,7 @@ class Conjunctions:
         )
 
     def operators(self) -> set[str]:
-        """The operators in use, which decide which peers can take part."""
+        """The operators in use; a peer can take part only if it has all of them."""
         return {OPERATORS[code] for code in np.unique(self.operator)}
 
     def sql(self) -> Iterator[str]:

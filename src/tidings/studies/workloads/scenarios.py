@@ -1,4 +1,4 @@
-"""Three services to subscribe to: their subscriptions, notifications and coverings.
+"""Three services with topics to subscribe to: their subscriptions, notifications and coverings.
 
     baseball     one team, the games between two teams, or everything; a notification is a game
                                                                         everything > team > game
@@ -79,7 +79,7 @@ def _pick_extremes(left: Topics, beaten: Callable[[Topics, Topics], Mask]) -> li
 
 
 class Baseball(Scenario):
-    """Topic 0 is everything; the teams follow, and then the games between two teams."""
+    """Topic 0 covers everything; the teams follow, and then the games between two teams."""
 
     name = "baseball"
     # the shares of subscriptions to one team, and to the games between two teams

@@ -11,7 +11,7 @@ Event = dict[str, Any]
 
 
 def draw_clauses(rng: random.Random, least: int = 5, most: int = 15) -> str:
-    """A filter of so many clauses, each with two tests, on different attributes."""
+    """A filter of `least` to `most` clauses, each with two tests on different attributes."""
     count = rng.randint(least, most)
     tests = [f"a{at} < {rng.choice(THRESHOLDS)}" for at in rng.sample(range(ATTRIBUTES), 2 * count)]
     return " AND ".join(
@@ -20,7 +20,7 @@ def draw_clauses(rng: random.Random, least: int = 5, most: int = 15) -> str:
 
 
 def draw_stock(rng: random.Random) -> str:
-    """A filter like those of the seed: a symbol, a price outside a range, a day."""
+    """A stock filter: a symbol, a price outside a range, a day."""
     symbol = min(int(rng.paretovariate(0.7)), SYMBOLS)
     low = 5 * rng.randint(1, 30)
     day = rng.randint(1, DAYS)
@@ -52,8 +52,8 @@ def draw_stock_event(rng: random.Random) -> Event:
 
 
 def draw_weakened(rng: random.Random) -> list[str]:
-    """A filter of 8 clauses and one more, and two that cover it: in one, a clause is a resolvent of
-    two of its clauses; in the other, the last clause is left out."""
+    """A filter of 9 clauses, and two filters that cover it: in one, a resolvent replaces two of the
+    clauses; in the other, the last clause is left out."""
     some = rng.sample(range(ATTRIBUTES), 16)
     pairs = [f"(a{a} = 1 OR a{b} = 1)" for a, b in zip(some[::2], some[1::2], strict=True)]
     return [
@@ -64,6 +64,6 @@ def draw_weakened(rng: random.Random) -> list[str]:
 
 
 def draw_common_event(rng: random.Random) -> Event:
-    """An event that many weakened filters match."""
+    """An event that matches many of the weakened filters."""
     values = rng.choices((1, 2, 0), (70, 15, 15), k=ATTRIBUTES)
     return {"z": rng.randrange(2), **{f"a{at}": value for at, value in enumerate(values)}}

@@ -1,9 +1,9 @@
-"""Which nodes have other nodes below them, because filters are read differently.
+"""Finds the nodes that have other nodes below them since filters are read differently.
 
-A subscriber knows the numbers of notifications at all nodes below its own. It treats a node that it
-does not know as a new one, whose numbers begin with 1, and learns of missing numbers only for nodes
-that are still below its own. So no node may begin or cease to cover an existing node: such a node
-is replaced by a new one, and its subscribers continue there.
+A subscriber knows the numbers of notifications at all nodes below its own. It treats an unknown
+node as new, with numbers that begin with 1, and learns of missing numbers only at nodes that are
+still below its own. So no node may begin or cease to cover an existing node. A node that would is
+replaced by a new one, and its subscribers continue there.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from tidings.routing.root import Placed
 
 
 def find_changed(before: Sequence[Placed], after: Sequence[Placed]) -> set[int]:
-    """The nodes of `after` that have other nodes below them than in `before`, and those that only
-    `after` has. In both, each node comes after its parents.
+    """The nodes of `after` that have other nodes below them than in `before`, and those that are
+    only in `after`. In both arguments, each node comes after its parents.
 
     Cost: proportional to the nodes and the nodes above each of them.
     """

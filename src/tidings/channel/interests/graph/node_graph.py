@@ -2,7 +2,8 @@
 
 Invariants, after every call: the edges are the transitive reduction of the known coverings; of
 nodes that cover each other, the one with the higher number is above. A known covering stays known:
-if a node is removed, its parents still cover its children. So what routers know stays true.
+if a node is removed, its parents still cover its children. So the coverings that routers know stay
+true.
 
 Cost: inserting a node visits every node above and below it once. For the memory, see
 patched_edges.py.
@@ -24,7 +25,8 @@ NEWEST = (1 << 63) - 1  # a number that is higher than those of all nodes
 
 
 class NodeGraph(PatchedEdges):
-    """See the top of the module. Nodes are identified by place; `place` finds it by number."""
+    """See the top of the module. Nodes are identified by their places; `place` returns the place of
+    a number."""
 
     def __init__(self, compiled: CompiledGraph = EMPTY) -> None:
         super().__init__(compiled)
@@ -90,15 +92,15 @@ class NodeGraph(PatchedEdges):
 
     def _separate_equals(self, number: int, over: Reach, under: Reach) -> tuple[Array, Array]:
         """The nodes above and below a new node. A node that covers the new node and is covered by
-        it is on one side only: below if its number is lower, otherwise above."""
+        it is put on one side only: below if its number is lower, otherwise above."""
         above, below = over.places(), under.places()
         same = above[self._down[above] == under.stamp] if len(below) else above[:0]
         if len(same):
             is_lower = self.numbers[same] < number
-            lower = Reach(self, is_up=False)  # with all nodes below, so that there is no cycle
+            lower = Reach(self, is_up=False)  # includes all nodes below, to avoid a cycle
             lower.add(same[is_lower])
             self._up[lower.places()] = 0
-            under.marks[under.places()] = under.stamp  # `lower` used the same marks
+            under.marks[under.places()] = under.stamp  # `lower` has used the same marks
             self._down[same[~is_lower]] = 0
             above = above[self._up[above] == over.stamp]
             below = below[self._down[below] == under.stamp]
@@ -127,7 +129,7 @@ class NodeGraph(PatchedEdges):
     # -- tags ----------------------------------------------------------------------------------
 
     def lowest(self, places: list[int]) -> list[int]:
-        """The numbers of the matching nodes that are alive and cover no other of them. Most nodes
+        """The numbers of the matching nodes that exist and cover no other matching node. Most nodes
         cover no node at all; if this holds for all matching nodes, no kernel is called."""
         number_at, alive_at, inner_at = self._number_at, self._alive_at, self._inner_at
         given = [place for place in places if alive_at[place]]
@@ -154,9 +156,9 @@ class NodeGraph(PatchedEdges):
         return self._size
 
     def move_to(self, new: NodeGraph, cut: int) -> NodeGraph:
-        """Apply the changes since `begin_cut`, which returned `cut`, to `new`: a graph that was
-        compiled from this one at that time, and has not changed since. Cost: linear in the places
-        that changed."""
+        """Apply the changes made since `begin_cut`, which returned `cut`, to `new`: a graph that
+        was compiled from this one at that time, and has not been changed. Cost: linear in the
+        places that changed."""
         later = np.flatnonzero(self._there[cut : self._size]) + cut
         for number in self.numbers[later].tolist():
             new._new_place(number)

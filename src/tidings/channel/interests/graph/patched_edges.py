@@ -35,7 +35,7 @@ class CompiledGraph(NamedTuple):
 
 
 def compile_graph(numbers: Array, parent_starts: Array, parents: Array) -> CompiledGraph:
-    """The same edges in both directions, in arrays that are never changed."""
+    """A graph with its edges in both directions, in arrays that are never changed."""
     lower = np.repeat(np.arange(len(numbers), dtype=np.uint32), np.diff(parent_starts))
     order = np.argsort(parents, kind="stable")
     child_starts = bounds(np.bincount(parents, minlength=len(numbers)))
@@ -58,7 +58,7 @@ class PatchedEdges:
         room = count + 1024
         self._size = count  # places in use
         self._added: dict[int, int] = {}  # places of nodes that are not compiled, by number
-        self._table = np.zeros(0, np.int64)  # the same, by number minus the lowest number
+        self._table = np.zeros(0, np.int64)  # the same places, by number minus the lowest number
         self._tabled = count  # the places before this one are compiled or in the table
         self._lowest = 0
         self._more: dict[int, set[int]] = {}
@@ -112,7 +112,7 @@ class PatchedEdges:
         return place
 
     def translate(self, numbers: Array) -> Array:
-        """The places of these numbers, which all exist or existed."""
+        """The places of these numbers; every number must belong to an existing or removed node."""
         compiled = self._compiled.numbers
         if not len(compiled):
             return self._added_at(numbers)
@@ -125,8 +125,8 @@ class PatchedEdges:
 
     def _added_at(self, numbers: Array) -> Array:
         """The places of nodes that are not compiled. The numbers usually have few gaps, so a table
-        holds them, starting at the lowest number; if there are many gaps, the dictionary is
-        used."""
+        that starts at the lowest number maps them to places; if there are many gaps, the dictionary
+        is used."""
         first, size = len(self._compiled.numbers), self._size
         if self._tabled < size:
             later = self.numbers[self._tabled : size]
@@ -186,7 +186,7 @@ class PatchedEdges:
         return self.children_of(np.array([place], np.int64))
 
     def children_of(self, places: Array) -> Array:
-        """The children of these places, which are distinct; a child may occur repeatedly."""
+        """The children of these distinct places; a child may occur more than once."""
         compiled = self._compiled
         old = places[places < len(compiled.numbers)]
         first, last = compiled.child_starts[old], compiled.child_starts[old + 1]
@@ -210,7 +210,7 @@ class PatchedEdges:
     # -- searching -----------------------------------------------------------------------------
 
     def begin_search(self, *, is_up: bool) -> tuple[Array, int]:
-        """The marks of places, and the stamp with which this search marks a place."""
+        """The marks of places, and the value with which this search marks a place."""
         self._stamp += 1
         return self._up if is_up else self._down, self._stamp
 

@@ -1,4 +1,4 @@
-"""Tags of an agent's notifications: made here, by a preprocessor, or in advance.
+"""The tags of an agent's notifications: found by the agent, by a preprocessor, or in advance.
 
     notification ──> untagged.py ──> following.py       a view of the nodes, in this process
                      (in order)  ──> preprocessors.py   a question to a preprocessor

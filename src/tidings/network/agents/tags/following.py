@@ -90,15 +90,15 @@ class Following:
         assert described is not None
         try:
             view = ChannelView(described)
-        except TidingsError as problem:  # an application's class may be missing here
+        except TidingsError as problem:  # the class of an application may not be installed here
             raise Refusal(str(problem)) from None
         try:
             await self._put_forever(view)
         finally:
-            view.close()  # the agent must not wait for hundreds of changes to end
+            view.close()  # otherwise the agent would wait until hundreds of changes are applied
 
     async def _put_forever(self, view: ChannelView) -> None:
-        """Apply changes until all nodes are sent again."""
+        """Apply changes, until the rendezvous point sends all nodes again."""
         loop = asyncio.get_running_loop()
         while True:
             question = m.Follow(
@@ -107,7 +107,7 @@ class Following:
             changed = (await self._ask(question)).changed
             assert changed is not None
             if view.version and (changed.whole or changed.life != view.life):
-                return  # the definition may have changed too
+                return  # the definition of the channel may have changed too
             same = view.version, view.epoch
             if changed.changes or (changed.version, changed.epoch) != same or not view.version:
                 await loop.run_in_executor(None, view.put, changed)
@@ -116,7 +116,7 @@ class Following:
             await asyncio.sleep(EVERY)
 
     def _next(self) -> int:
-        self._request += 1 << 20  # each page of an answer takes another number
+        self._request += 1 << 20  # leaves a number for each page of the answer
         return self._request
 
     async def _ask(self, question: m.Describe | m.Follow) -> Follower:

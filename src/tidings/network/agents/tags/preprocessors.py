@@ -8,9 +8,10 @@ A question that is not answered in time is not repeated: the notification is pub
 tag. So no notification waits long for a preprocessor, and none is lost when a preprocessor ends.
 
 An agent greets preprocessors with a ticket, which its router signs, and presents the next ticket
-when half of the time is over. If its router signs none, it greets them with its name only, which is
-enough where anybody may connect. It shows its token only if the application allows this, because
-whoever may preprocess can register an address and collect what agents show there.
+when half of the ticket's time is over. If its router signs no tickets, the agent sends only its
+name, which is enough if anybody may connect. It shows its token only if the application allows
+this, because any client that may preprocess can register an address and collect the tokens shown
+there.
 
 An agent whose own link uses TLS connects only to preprocessors with TLS, because it sends them its
 notifications, and perhaps its token.
@@ -35,10 +36,10 @@ from tidings.network.tls import context_for
 from tidings.routing.protocol import Times, frames, messages as m, unpack_ticket
 
 MOST_LINKS = 4  # the most preprocessors that one agent uses at a time
-PATIENCE = 2.0  # seconds for an answer, after which the link to a preprocessor is closed
+PATIENCE = 2.0  # a preprocessor that does not answer within this many seconds is disconnected
 AGAIN = 5.0  # seconds before a preprocessor that failed is tried again
 FIRST = 1 << 60  # the first request number; other questions of an agent have lower numbers
-OF_AGENTS = (  # what helps where preprocessors expect a token
+OF_AGENTS = (  # the advice if preprocessors expect a token
     "set ticket_key in the file of the agent's router, or allow the agent to show its token: "
     "connect(..., show_token=True), or --show-token"
 )
@@ -63,9 +64,9 @@ class Preprocessors:
     ) -> None:
         """`send` sends a message to the router; False if there is no link. `tls` is the context of
         the link to the router. With `show_token`, preprocessors see the token of `hello` if the
-        router signs no tickets; without it, a refusal says what to do: `remedy`. While there is no
-        preprocessor, the next search is after `pause` seconds. `changed` is called with whether
-        there is one."""
+        router signs no tickets; without it, the message of a refusal ends with the advice `remedy`.
+        While there is no preprocessor, the agent searches every `pause` seconds. `changed` is
+        called with True or False when one is found or lost."""
         self._show_token, self._remedy = show_token, remedy
         self._pause = pause or times.retry / 10
         self._changed = changed
@@ -74,16 +75,16 @@ class Preprocessors:
         self._times = times
         self._tls = tls
         self._links: dict[str, Link] = {}
-        self._failed: dict[str, float] = {}  # when a preprocessor failed, by address
+        self._failed: dict[str, float] = {}  # address of a preprocessor -> when it failed
         self._open: dict[int, tuple[Link, asyncio.Future[m.Message]]] = {}
         self._request = FIRST
         self._sought = FIRST
         self._turn = 0
-        self._ticket = b""  # empty if the router signs none
+        self._ticket = b""  # empty if the router signs no tickets
         self._renew_at = 0.0  # seconds since 1970
         self._identifying: tuple[int, asyncio.Future[m.Identified]] | None = None
         self._asking = asyncio.Lock()
-        self._settled = asyncio.Event()  # is there a link, or did all refuse this client?
+        self._settled = asyncio.Event()  # set if there is a link, or if all refuse this client
         self.refusal = ""
         """Why the last preprocessor refused this client; empty if none did, or if there is a
         link."""
@@ -107,7 +108,7 @@ class Preprocessors:
         self, interest: str, dialect: str, *, signs: bool = False, makes: bool = False
     ) -> m.Proposed | None:
         """The node of a filter, with a grant if `signs`; None if no preprocessor answers. With
-        `makes`, a node is made if there is none."""
+        `makes`, a node is created if there is none."""
         answer = await self._ask(
             lambda request: m.Propose(request, interest.encode(), dialect, signs, makes)
         )
@@ -145,8 +146,8 @@ class Preprocessors:
             await asyncio.sleep(self._times.resubscribe if enough else self._pause)
 
     async def wait_for_any(self, seconds: float) -> bool:
-        """Wait for a link to a preprocessor; False if there is none in time, or if all that were
-        found refuse this client (`refusal`)."""
+        """Wait for a link to a preprocessor; return False if there is none in time, or if all known
+        preprocessors refuse this client (`refusal` says why)."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._settled.wait()
@@ -174,7 +175,7 @@ class Preprocessors:
     # -- links ---------------------------------------------------------------------------------
 
     async def _present_next(self) -> None:
-        """Show all preprocessors the next ticket, if it is time for another one."""
+        """Show all preprocessors the next ticket, if one is due."""
         before = self._ticket
         if before and self._links:
             await self._need_ticket()
@@ -184,8 +185,8 @@ class Preprocessors:
                     link.send(m.Present(self._request, self._ticket))
 
     async def _need_ticket(self) -> bool:
-        """Ask the router for a ticket, if half of the time of the last one is over; False if there
-        is none, and it is not known whether the router signs tickets."""
+        """Ask the router for a ticket, if half of the time of the last one is over. Return False if
+        there is no ticket, and it is not known whether the router signs tickets."""
         async with self._asking:
             now = time.time()
             if self._ticket and now < self._renew_at:
@@ -257,7 +258,7 @@ class Preprocessors:
         )
 
     def _note_refusal(self, address: str, reason: str) -> None:
-        """Keep why a preprocessor refuses this client, and log it once."""
+        """Keep the reason why a preprocessor refuses this client, and log it once."""
         if self._links:
             return
         reason = f"the preprocessor at {address} refuses {self._hello.name!r}: {reason}"

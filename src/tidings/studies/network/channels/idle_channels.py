@@ -1,5 +1,5 @@
 """Measures what channels without traffic cost two routers in a row: memory, processor time and
-bytes. Nothing but the routers is measured; they are processes of their own."""
+bytes. Only the routers, which run as separate processes, are measured."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class RouterCost(msgspec.Struct, frozen=True):
     """The cost of all channels at one router."""
 
     name: str
-    bytes_each: float  # memory per channel: that with the channels, minus that without
+    bytes_each: float  # memory per channel: the memory with the channels, minus the memory without
     busy: float  # processor seconds per second
-    busy_before: float  # the same without channels
-    bytes_in: float  # per second, over all its links
+    busy_before: float  # processor seconds per second without channels
+    bytes_in: float  # bytes per second, over all its links
     bytes_out: float
 
 
@@ -43,14 +43,14 @@ class IdleRun(msgspec.Struct, frozen=True):
     channels: int
     opened: float  # channels per second, from the first to the last subscription
     seconds: float  # that were measured
-    pulses: int  # pulses that reached the subscribers meanwhile; each is for all channels
+    pulses: int  # pulses that reached the subscribers meanwhile; each pulse is for all channels
     routers: list[RouterCost]
 
 
 def measure_channels(
     folder: Path, channels: int = CHANNELS, note: Callable[[str], None] = lambda _: None
 ) -> IdleRun:
-    """Open channels with one subscription each through two routers, and measure both."""
+    """Open channels with one subscription each through two routers, and measure both routers."""
     return asyncio.run(_measure(folder, channels, note))
 
 
@@ -69,7 +69,7 @@ async def _measure(folder: Path, channels: int, note: Callable[[str], None]) -> 
         tasks = [asyncio.create_task(_repeat(roots.tick, times.beat)),
                  asyncio.create_task(_repeat(below.tick, times.resubscribe))]  # fmt: skip
         await below.connect(ports[-1])
-        await asyncio.sleep(3)  # wait until the routers have done what they do once at their start
+        await asyncio.sleep(3)  # let the routers finish the work that they do once after a start
         memory = [resident_memory(one.pid)[1] for one in processes]
         first = await _watch(ports, processes, MEASURED / 3)
         note(f"channels: opening {channels:,}")

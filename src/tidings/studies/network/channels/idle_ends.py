@@ -1,6 +1,6 @@
-"""Both ends of idle channels. They send what rendezvous points and subscribers send in a channel
-with one subscription in which nothing is published, and keep no other state. So a single process
-can be both ends of ten thousand channels, and only the routers between them are measured."""
+"""Both ends of idle channels. They send the same messages as a rendezvous point and a subscriber of
+a channel in which nothing is published, and keep no other state. So a single process can be both
+ends of ten thousand channels, and only the routers between them are measured."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class IdleSubscribers:
         self._channels = channels
         self._repeats, self._heard = Repeats(), Heard()
         self._link: Link | None = None
-        self.pulses = 0  # pulses that stood for all channels
+        self.pulses = 0  # received pulses that were for all channels
         self.subscribed: set[int] = set()
         self.welcome = asyncio.Event()
 

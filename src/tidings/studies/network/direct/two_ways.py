@@ -3,9 +3,10 @@
     publisher ──> [rendezvous point] ──> [router] ──> [router] ──> [router] ──> one subscriber
                           └────────────────── second link ──────────────────────────┘
 
-The last router has 999 other subscriptions, of ten agents, none of which matches. Rounds of the two
-ways alternate. A single process plays the publisher and all agents: it publishes at a fixed rate,
-and notes for each notification the time from its publication to its arrival, disk included.
+At the last router, ten agents have 999 other subscriptions, none of which matches. Rounds over the
+two paths alternate. A single process plays the publisher and all agents: it publishes at a fixed
+rate, and notes for each notification the time from its publication to its arrival, including the
+write to the disk.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ AGENTS = 10  # agents that have the other subscriptions
 OTHERS = 999  # subscriptions that never match
 RATE = 500.0  # publications per second
 WARM = 100  # warm-up publications before each round
-PATIENCE = 30.0  # seconds until a subscription uses the way that it should
+PATIENCE = 30.0  # seconds within which a subscription must use the right path
 
 
 class DirectWay(msgspec.Struct, frozen=True):
-    """One way: medians over the rounds."""
+    """The measurements of one path: medians over the rounds."""
 
     name: str
     p50: float  # milliseconds from publication to arrival
     p99: float
     routers: float  # microseconds of all routers' processor time per notification
-    root: float  # the same for the rendezvous point
+    root: float  # microseconds of the rendezvous point's processor time per notification
     notifications: int
 
 

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
 FEW = 8  # the frames of a buffer with fewer are read one by one
 LOAD_AGAIN = 10.0  # seconds before another attempt to load kernels
+BETWEEN_WRITES = 0.003  # seconds between two writes of the event loop itself
 TEND_AGAIN = 30.0  # seconds before another attempt to maintain the journal
 ATTEMPTS = 4  # attempts at a change that must not overlap with changes of nodes
 MOST_TOLD = 200  # the most characters that a status gives to names of predicates
@@ -135,6 +136,7 @@ class RootNode(Server):
                 self._take_later, self._end_slice, self._merits, spill, ageing=relations.ageing
             )
         self._writing: asyncio.Task[None] | None = None
+        self._wrote = float("-inf")  # when the last write ended
         self._revising = asyncio.Lock()
         self._tending: asyncio.Task[None] | None = None
         self._tended = float("-inf")  # when maintaining the journal last failed
@@ -656,6 +658,11 @@ class RootNode(Server):
         if self.machine.failed:
             await self._restart_machine()
         while True:
+            # A busy event loop lets go of the interpreter for a thread only every half millisecond,
+            # and a write needs it ten times. So it writes by itself while publications wait.
+            is_behind = isinstance(self.publications, MeritPublications) and self.publications.waits
+            if is_behind and (wait := self._wrote + BETWEEN_WRITES - loop.time()) > 0:
+                await asyncio.sleep(wait)  # many share a sync
             # after a failed write nothing more may be written
             batch = None if self.machine.failed else self.journal.take()
             if batch is None:
@@ -665,7 +672,11 @@ class RootNode(Server):
                 self._tend()
                 return
             try:
-                await loop.run_in_executor(None, self.journal.write, batch)
+                if is_behind:
+                    self.journal.write(batch)
+                else:
+                    await loop.run_in_executor(None, self.journal.write, batch)
+                self._wrote = loop.time()
             except Exception as problem:  # after any failure, nothing may be acknowledged
                 if isinstance(problem, EnvironmentProblem):
                     _log.error("%s", problem)

@@ -82,6 +82,11 @@ class MeritPublications(Publications):
         return len(self._turns) + len(self._queue)
 
     @property
+    def waits(self) -> bool:
+        """Do publications wait for their turn?"""
+        return bool(self._queue)
+
+    @property
     def spilled(self) -> int:
         """The number of publications that wait on the disk."""
         return self._queue.spilled

@@ -72,7 +72,7 @@ def test_equal_snapshots_in_memory_share_a_folder(home: Path) -> None:
     before = {one.name for one in process_folder().iterdir()}  # other tests of this process
     places = {place_snapshot(Snapshot.build({"a": "x > 1"}), None)[1] for _ in range(3)}
     (place,) = map(Path, places)
-    assert sorted(Snapshot.open(place).subscribed()) == ["a"]
+    assert sorted(Snapshot.open(place).nodes_by_id()) == ["a"]
     assert place.parent == process_folder()
     assert {one.name for one in place.parent.iterdir()} == before | {"lock", place.name}
     assert place_snapshot(Snapshot.build({"a": "x > 2"}), None)[1] not in places

@@ -231,10 +231,10 @@ def test_removing_the_middle_of_a_chain_keeps_the_ends_connected() -> None:
     found.link()
     event = {"x": 10, "y": 5}
     found.match(event, ALIVE)
-    before = found.counted()
+    before = found.total_counts()
     found.remove(np.array([1]))
     assert sorted(found.match(event, ALIVE).tolist()) == [0, 2]
-    after = found.counted()
+    after = found.total_counts()
     assert (before["tests"], before["inferred"]) == (4, 2)  # x > 5 and x > 3 follow from x > 9
     assert (after["tests"], after["inferred"]) == (3, 1)
 

@@ -74,7 +74,7 @@ def test_nothing_is_built_when_a_matcher_is_opened(
         batch = opened.match_batch(events).to_pylist()
         for event, ids in zip(events, batch, strict=True):
             assert set(opened.match(event)) == set(ids) == matches(texts, event)
-            assert set(opened.decided(event)) == set(ids)
+            assert set(opened.iter_matches(event)) == set(ids)
         opened.remove(0)
         assert all(0 not in opened.match(event) for event in events)
 
@@ -93,7 +93,7 @@ def test_an_opened_matcher_does_the_same_steps(tmp_path: Path, seed: int) -> Non
     dead = np.zeros(100, np.uint8)
     for event in draw_events(rng, 100):
         assert set(one.match(event, dead).tolist()) == set(two.match(event, dead).tolist())
-    assert one.counted() == two.counted()
+    assert one.total_counts() == two.total_counts()
     assert one.rates() == two.rates()
     assert len(one.rates()) > 20
     gone = np.array([0, 4, 10])

@@ -70,7 +70,7 @@ def test_xml() -> None:
         (b"\x81\xa1a\x81\x01\x02", "attribute a: found a map with the key 1, expected a string"),
         (b"\x81\xa1a" + b"\x91" * 120 + b"\x01", "attribute a: found more than 100 levels"),
         (b"<n>", "the notification is not valid XML: no element found: line 1, column 3"),
-        (b"<n>text</n>", "XML, line 1: element n: found a text, expected elements only"),
+        (b"<n>text</n>", "XML, line 1: element n: found text, expected elements only"),
         (
             b"<n><a>x<b/></a></n>",
             "element a: found elements together with a text, a type or nil",
@@ -79,7 +79,7 @@ def test_xml() -> None:
         (b'<n><a type="double">NaN</a></n>', "element a: found 'NaN', expected type 'double'"),
         (b'<n><a type="int">1</a></n>', "found type 'int', expected string, integer, double or"),
         (b'<n><a nil="maybe"/></n>', "element a: found nil='maybe', expected true or"),
-        (b'<n><a nil="true">x</a></n>', "element a: found nil and a text, expected one"),
+        (b'<n><a nil="true">x</a></n>', "element a: found both nil and text, expected only one"),
         (b'<n><a lang="de">x</a></n>', "element a: found the attribute 'lang', expected type,"),
         (b"<n>\n" + b"<a>" * 60 + b"</a>" * 60 + b"</n>", "line 2: found more than 50 levels"),
         (b"<!DOCTYPE n [<!ENTITY a 'b'>]><n><a>&a;</a></n>", "found a document type declaration"),

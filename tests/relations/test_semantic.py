@@ -292,7 +292,7 @@ def test_a_callable_grows_tags_and_people() -> None:
     assert store.grow("tag", "dahlia", dictionary) == Term("tag", "dahlia")
     assert store.tags.tree.path_length("dahlia", "plant") == 2
     assert store.grow("person", "Ines", dictionary) == Term("person", "Ines")
-    assert store.people.linked("Anna")["Ines"] == "friend"
+    assert store.people.links_of("Anna")["Ines"] == "friend"
     assert store.term("person", "nessie") == Term("person", "Ines")
     assert store.grow("tag", "loop", dictionary) is not None  # an entry inside itself is a root
     assert store.tags.tree.parents("loop") == ()

@@ -133,7 +133,7 @@ def test_store_has_what_was_forwarded(seed: int) -> None:
             for _ in range(chance.randrange(3)):
                 world.toggle()
             terms = draw_terms(chance)
-            served = world.learning.served(encode_terms(terms))
+            served = world.learning.find_served(encode_terms(terms))
             world.prune()
             assert world.learnt() == world.model
             plain = ClusterStore(SEMANTIC)
@@ -204,7 +204,7 @@ def test_bounds(seed: int) -> None:
         buffer = frame(chance, day, terms)
         world.forwarder.forward(buffer, [0], [len(buffer)])
         assert world.learning.pending <= MOST_PENDING
-        world.learning.served(encode_terms(terms))
+        world.learning.find_served(encode_terms(terms))
     assert world.learning.left_out > MOST_NOTED
     world.work()
     assert len(world.learning.store) <= 20
@@ -240,4 +240,4 @@ def test_contexts_that_can_not_be_read(seed: int) -> None:
     world.work()
     assert not len(world.learning.store)
     with pytest.raises(TidingsError, match="found a context that can't be read"):
-        world.learning.served(b"\xff\xff\xff")
+        world.learning.find_served(b"\xff\xff\xff")

@@ -108,7 +108,7 @@ def test_snapshots_of_the_format_before_are_read(tmp_path: Path) -> None:
     folder = before(tmp_path) / "snapshot"
     batch = pa.RecordBatch.from_pylist(ROWS)
     opened = Snapshot.open(folder)
-    again = {id_: opened.filter(node).sql() for id_, node in opened.subscribed().items()}
+    again = {id_: opened.filter(node).sql() for id_, node in opened.nodes_by_id().items()}
     fresh = Snapshot.build(again, opened.attributes)
     assert opened.nodes(batch).to_pylist() == fresh.nodes(batch).to_pylist()
     expected = [sorted(one) for one in fresh.subscriptions(batch).to_pylist()]

@@ -45,7 +45,7 @@ def test_a_snapshot_in_a_bucket(cache: Path, scheme: str) -> None:
     built = Snapshot.build(FILTERS)
     built.save(address)
     opened = Snapshot.open(address)
-    assert opened.subscribed() == built.subscribed()
+    assert opened.nodes_by_id() == built.nodes_by_id()
     assert opened.subscriptions(EVENTS).to_pylist() == built.subscriptions(EVENTS).to_pylist()
     assert (opened.address, opened.path) == (address, cache / identity_of(address) / "snapshot")
     # tasks get the address, and find the copy
@@ -56,8 +56,8 @@ def test_a_snapshot_in_a_bucket(cache: Path, scheme: str) -> None:
     assert view.subscriptions(EVENTS).to_pylist() == built.subscriptions(EVENTS).to_pylist()
     # another one takes its place
     Snapshot.build({"dee": "price > 1"}).save(address)
-    assert Snapshot.open(address).subscribed() == {"dee": 1}
-    assert opened.subscribed() == built.subscribed()
+    assert Snapshot.open(address).nodes_by_id() == {"dee": 1}
+    assert opened.nodes_by_id() == built.nodes_by_id()
     assert len(list(cache.iterdir())) == 2
 
 
@@ -129,7 +129,7 @@ def copy_outbox(outbox: Outbox) -> None:
 def test_file_addresses_are_paths(tmp_path: Path) -> None:
     folder = tmp_path / "a b%"
     Snapshot.build(FILTERS).save(folder.as_uri())
-    assert Snapshot.open(folder).subscribed() == Snapshot.open(f"file:{folder}").subscribed()
+    assert Snapshot.open(folder).nodes_by_id() == Snapshot.open(f"file:{folder}").nodes_by_id()
     assert identity_of(folder.as_uri()) == identity_of(folder)
     ChangeLog((tmp_path / "log").as_uri()).put("ana", "a > 1")
     assert ChangeLog(tmp_path / "log").version == 1

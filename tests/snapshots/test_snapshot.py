@@ -55,7 +55,7 @@ def test_tags_are_the_lowest_nodes() -> None:
     snapshot = Snapshot.build(FLIGHTS)
     assert len(snapshot) == 6
     assert snapshot.stats()["nodes"] == 5
-    node = snapshot.subscribed()
+    node = snapshot.nodes_by_id()
     assert node["late"] == node["late too"]
     assert snapshot.nodes(ROWS).to_pylist() == [
         [node["late at EWR"]], [node["very late"]], [node["all"]],
@@ -81,7 +81,7 @@ def test_tags_are_those_of_the_content_graph(seed: int, run: int, tmp_path: Path
     node_of = {id_: graph.insert(one) for id_, one in filters}
     Snapshot.build(filters).save(tmp_path / "snapshot")
     snapshot = Snapshot.open(tmp_path / "snapshot")
-    subscribed = snapshot.subscribed()
+    subscribed = snapshot.nodes_by_id()
     assert len(snapshot.numbers) == len({one.key for _, one in filters})
     # filters that cover each other share a node of the content graph; here they are a chain
     chains: dict[int, set[int]] = {}
@@ -174,7 +174,7 @@ def test_numbers_that_were_given_before_stay() -> None:
     snapshot = Snapshot.build(
         dict(zip("xyz", texts, strict=True)), numbers=dict(zip(keys, [30, 7, 12], strict=True))
     )
-    assert snapshot.subscribed() == {"x": 30, "y": 7, "z": 12}
+    assert snapshot.nodes_by_id() == {"x": 30, "y": 7, "z": 12}
     assert snapshot.parents(12) == [7]
     rows = pa.RecordBatch.from_pylist([{"a": 2.5}, {"a": 9}])
     assert snapshot.nodes(rows).to_pylist() == [[7], [12]]

@@ -93,7 +93,7 @@ def test_a_snapshot_is_the_one_that_is_built_in_this_process(
     assert shape(built) == shape(expected)
     assert built.numbers.tolist() == expected.numbers.tolist()
     assert built.keys == expected.keys
-    assert built.subscribed() == expected.subscribed()
+    assert built.nodes_by_id() == expected.nodes_by_id()
     assert (built.number, len(built)) == (7, len(rows))
     assert built.path == tmp_path / "s"
     assert [path.name for path in tmp_path.iterdir()] == ["s"]  # nothing is left behind
@@ -211,7 +211,7 @@ def test_bad_rows_are_refused_by_name(spark: SparkSession, tmp_path: Path) -> No
 
 def test_bad_rows_are_skipped(spark: SparkSession, tmp_path: Path) -> None:
     built = build_snapshot(table(spark, ROWS), tmp_path / "s", errors="collect")
-    assert built.subscribed() == {"a": 1, "d": 1}
+    assert built.nodes_by_id() == {"a": 1, "d": 1}
     skipped = spark.read.parquet(str(tmp_path / "s.skipped")).collect()
     assert {(row["id"], row["filter"], row["reason"]) for row in skipped} == {
         ("b", "x >", _reason("x >")),
@@ -234,7 +234,7 @@ def test_an_id_that_is_there_twice_is_refused(spark: SparkSession, tmp_path: Pat
 def test_integer_ids(spark: SparkSession, tmp_path: Path) -> None:
     rows = [(10, "x > 1"), (9, "x > 1.0D"), (-3, "x > 0"), (2**31 - 1, "true")]
     built = build_snapshot(table(spark, rows, "id int"), tmp_path / "s")
-    assert built.subscribed() == {-3: 1, 9: 2, 10: 2, 2**31 - 1: 3}
+    assert built.nodes_by_id() == {-3: 1, 9: 2, 10: 2, 2**31 - 1: 3}
     assert built.parents(2) == [1]
     assert built.ids.type == pa.int64()
     assert built.filter(2).sql() == "x > 1.0D"  # the text of the least id
@@ -260,13 +260,13 @@ def test_columns_are_checked_by_name(spark: SparkSession, tmp_path: Path) -> Non
     with pytest.raises(AttributesError, match="the table has 2 columns 'text', expected one"):
         subscriptions(both, id="text", filter="text")
     built = build_snapshot(df, tmp_path / "s", id="who is", filter="text")
-    assert built.subscribed() == {"a": 1}
+    assert built.nodes_by_id() == {"a": 1}
 
 
 def test_a_snapshot_that_is_there_is_replaced(spark: SparkSession, tmp_path: Path) -> None:
     build_snapshot(table(spark, [("a", "x > 1")]), tmp_path / "s")
     build_snapshot(table(spark, [("b", "x > 2")]), tmp_path / "s")
-    assert Snapshot.open(tmp_path / "s").subscribed() == {"b": 1}
+    assert Snapshot.open(tmp_path / "s").nodes_by_id() == {"b": 1}
     (tmp_path / "mine").mkdir()
     with pytest.raises(TidingsError, match="exists but is not a snapshot; it was not replaced"):
         build_snapshot(table(spark, [("b", "x >")]), tmp_path / "mine")

@@ -107,7 +107,7 @@ def test_a_table_is_tagged_with_a_snapshot_that_spark_compiled(session: SparkSes
     built = build_snapshot(wanted, "s3a://box/snapshot")
 
     assert built.address == "s3a://box/snapshot"
-    assert built.subscribed() == Snapshot.build(sorted(FILTERS.items())).subscribed()
+    assert built.nodes_by_id() == Snapshot.build(sorted(FILTERS.items())).nodes_by_id()
     for snapshot in (built, "s3a://box/snapshot", "s3://box/snapshot"):
         assert tags_of(tag(rows, snapshot, "subscriptions")) == expected
     tag(rows, built, "subscriptions").write.partitionBy("day").parquet("s3a://box/tagged")
@@ -126,7 +126,7 @@ def test_bad_rows_are_written_beside_the_snapshot(session: SparkSession, tmp_pat
     with pytest.raises(TidingsError, match="1 of 2 filters are refused; 'ben'"):
         build_snapshot(wanted, "s3a://box/some")
     built = build_snapshot(wanted, "s3a://box/some", errors="collect", work=tmp_path / "work")
-    assert list(built.subscribed()) == ["ana"]
+    assert list(built.nodes_by_id()) == ["ana"]
     assert list((tmp_path / "work").iterdir()) == []
     skipped = session.read.parquet("s3a://box/some.skipped").collect()
     assert [(row["id"], row["filter"]) for row in skipped] == [("ben", "price >")]

@@ -97,7 +97,7 @@ def test_tags_are_what_spark_says(
     nodes = told(tag(table, path, "nodes", strict=False), "nodes", "#")
     graph = ContentGraph()
     node_of = {id_: graph.insert(_parsed(text, judged)) for id_, text in filters.items()}
-    subscribed = Snapshot.open(path).subscribed()
+    subscribed = Snapshot.open(path).nodes_by_id()
     same = {node.id: subscribed[id_] for id_, node in node_of.items()}
     for n, ids in expected.items():
         lowest = graph.lowest({node_of[id_] for id_ in ids})

@@ -246,7 +246,7 @@ def test_a_bulk_of_an_older_language_is_compiled_again(
     for name in ("nodes.arrow", "index/manifest.json"):
         assert not (compiled / name).samefile(bulk / name)
     assert Snapshot.open(compiled).language == LANGUAGE
-    assert Snapshot.open(compiled).subscribed() == Snapshot.open(bulk).subscribed()
+    assert Snapshot.open(compiled).nodes_by_id() == Snapshot.open(bulk).nodes_by_id()
 
 
 def test_the_log_has_one_entry(tmp_path: Path) -> None:

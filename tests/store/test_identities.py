@@ -88,7 +88,7 @@ def test_it_happens_once(folder: Path) -> None:
 def test_a_snapshot_is_compiled_again_with_its_numbers(folder: Path, told: dict[str, Any]) -> None:
     opened = Snapshot.open(folder / "snapshot")
     assert opened.number == 3
-    assert opened.subscribed() == told["snapshot"]
+    assert opened.nodes_by_id() == told["snapshot"]
     for node, key in zip(opened.numbers.tolist(), opened.keys, strict=True):
         assert key == opened.filter(node).key
     for event in EVENTS:

@@ -68,8 +68,8 @@ class Connections:
         self._warned_at = float("-inf")
 
     async def listen(self, spawn: Callable[[Any], None]) -> asyncio.Server:
-        """Start listening on the address of the door. Raise EnvironmentProblem if that is
-        impossible."""
+        """Start listening on the node's address (`Door.address`). Raise EnvironmentProblem if that
+        is impossible."""
         address = self.door.address
         try:
             return await asyncio.get_running_loop().create_server(

@@ -115,7 +115,7 @@ class Reports:
             self.ignored += 1
             return
         self.known[sender] = LastReport(now, report.nodes)
-        self._bound(sender)
+        self._cut_reports(sender)
 
     def gather(self, mine: m.NodeStatus, now: float) -> m.Report:
         """The report of this node: its own status, and recent reports from below."""
@@ -145,7 +145,7 @@ class Reports:
                 )
         return m.Report(tuple(nodes))
 
-    def _bound(self, newest: Name) -> None:
+    def _cut_reports(self, newest: Name) -> None:
         """If there are too many nodes, cut the largest reports."""
         over = sum(len(known.nodes) for known in self.known.values()) - m.MOST_REPORTED
         while over > 0:

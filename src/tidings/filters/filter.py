@@ -78,7 +78,7 @@ def _need_depth(text: str) -> None:
             raise FilterError(f"{problem.reason}, after filters were combined", text) from None
 
 
-def _declared(attributes: Attributes | None) -> Any:
+def _declaration_of(attributes: Attributes | None) -> Any:
     return None if attributes is None else attributes.declared()
 
 
@@ -252,7 +252,7 @@ class Filter:
         if not isinstance(other, Filter):
             return NotImplemented
         mine, theirs = self._attributes, other._attributes
-        if mine is not theirs and _declared(mine) != _declared(theirs):
+        if mine is not theirs and _declaration_of(mine) != _declaration_of(theirs):
             raise FilterError(
                 "found filters that were parsed with different attributes, expected the same; "
                 "parse both with the attributes of the channel"

@@ -85,9 +85,9 @@ def count_effort(sealed: SealedPart, event: Event, dead: Array) -> Effort:
 
 def _count_diagrams(diagrams: Diagrams, event: Event, dead: Array) -> Effort:
     """Evaluate diagrams on one event. No test is evaluated twice."""
-    before = diagrams.counted()["tests"]
+    before = diagrams.total_counts()["tests"]
     slots = diagrams.match(event, dead)
-    tests = diagrams.counted()["tests"] - before
+    tests = diagrams.total_counts()["tests"] - before
     coded = len(diagrams.compiled.terms)
     return Effort(coded, len(diagrams), tests, tests, 0, 0, tuple(sorted(slots.tolist())))
 

@@ -292,7 +292,7 @@ class Matcher(HeldFilters):
             names = self._part_index.names_of_pairs(rows, slots, texts, events)
         return Matches(count, rows, ids, names)
 
-    def decided(self, event: Event) -> Iterator[Hashable]:
+    def iter_matches(self, event: Event) -> Iterator[Hashable]:
         """The ids of the filters that match one event, each as soon as it is decided. First come
         the filters that indexes find, then those that are evaluated as diagrams, test by test.
         Changes to filters after the first id may or may not be seen."""

@@ -12,7 +12,7 @@ order of doubles among themselves and among integers is the usual one. So
 double but not each other, and a set of numbers would no longer be a sequence of intervals. A
 decimal of up to 15 digits compares with every double as it does in Spark.
 
-`normalise_decimal` turns a decimal into the integer or double that lies at the same place. A
+`normalise_decimal` turns a decimal into the integer or double that equals it, if there is one. A
 `LongDecimal` is a decimal at whose place there is no integer and no double.
 """
 

@@ -223,7 +223,7 @@ class Snapshot:
         nodes, matcher = build_nodes(distinct, numbers)
         return Snapshot(self.number, nodes, matcher, self.view.texts_with_names)
 
-    def renumbered(self, first: int, number: int) -> Snapshot:
+    def renumber(self, first: int, number: int) -> Snapshot:
         """The same subscriptions under the version `number`, with nodes numbered from `first`
         on."""
         numbers = np.arange(first, first + len(self.numbers), dtype=np.int64)
@@ -286,7 +286,7 @@ class Snapshot:
         found = self._ids.slice(starts[place], starts[place + 1] - starts[place])
         return list(found.to_pylist())
 
-    def subscribed(self) -> dict[Id, int]:
+    def nodes_by_id(self) -> dict[Id, int]:
         """The node of every subscription."""
         sizes = np.diff(self._nodes.member_starts)
         nodes = np.repeat(self._nodes.numbers, sizes)

@@ -190,7 +190,7 @@ class EarlySending:
             self._window, self._spent = begun, 0.0
         if self._spent > WINDOW * SHARE:
             return
-        served = learning.served(early.context)
+        served = learning.find_served(early.context)
         if served:
             early = early._replace(merit=max(served.values()))
             frame, body = encode_early(early), self._bodies.share(early.body)

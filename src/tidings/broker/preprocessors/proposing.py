@@ -29,7 +29,7 @@ from tidings.routing.protocol import messages as m
 
 PATIENCE = 1.5  # seconds to wait for the rendezvous point; agents wait for two
 EVERY = 0.05  # seconds between two questions for changes
-FIRST = 1 << 19  # the numbers of these questions differ from those for the view
+FIRST = 1 << 19  # added to the numbers of requests, which then differ from those for the view
 TOGETHER = 50  # the most filters that are suggested together
 MOST_AHEAD = 2_000  # the most suggested nodes whose changes have not arrived yet
 MOST_WAITING = 1_000  # the most waiting filters; the rendezvous point places the rest

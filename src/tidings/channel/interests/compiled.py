@@ -157,12 +157,14 @@ def save(
     index = BoxIndex(segment, len(kinds)).arrays
     with replacing(path) as folder:
         save_segment(folder / "index", segment, texts)
-        for name, found in (*_named(graph, keys, index), ("kinds", kinds)):
+        for name, found in (*_name_arrays(graph, keys, index), ("kinds", kinds)):
             write_table(folder / f"{name}.arrow", {"values": pa.array(found)})
         write_manifest(folder, FORMAT, VERSION, nodes=len(kinds), **setting.notes())
 
 
-def _named(graph: CompiledGraph, keys: Keys, index: IndexArrays) -> Iterator[tuple[str, Array]]:
+def _name_arrays(
+    graph: CompiledGraph, keys: Keys, index: IndexArrays
+) -> Iterator[tuple[str, Array]]:
     """All arrays with the names of their files."""
     for prefix, found in (("graph", graph), ("key", keys), ("corner", index.corners),
                           ("box", index.boxes.boxed)):  # fmt: skip

@@ -45,7 +45,7 @@ class Filters:
     def parse(self, interest: bytes) -> Filter:
         """Read a filter without keeping it."""
         given, dialect = unpack_interest(interest)
-        text, setting = _decoded(given), self._setting
+        text, setting = _decode_text(given), self._setting
         least = split_dialect(dialect)[1]
         if least:
             raise TidingsError(
@@ -59,10 +59,10 @@ class Filters:
     def text(self, interest: bytes) -> str:
         """The filter in SQL. A filter given in SQL is returned unchanged."""
         given, dialect = unpack_interest(interest)
-        return _decoded(given) if dialect == "sql" else self.read(interest).sql()
+        return _decode_text(given) if dialect == "sql" else self.read(interest).sql()
 
 
-def _decoded(text: bytes) -> str:
+def _decode_text(text: bytes) -> str:
     try:
         return text.decode()
     except UnicodeDecodeError:

@@ -109,7 +109,7 @@ class Tagging:
         nodes = _sorted_rows(starts, graph.numbers[places])
         refused: dict[int, TidingsError] = {}
         odd = {at: self._tag_or_refuse(contents[at], at, refused) for at in read.odd}
-        return TaggedMany(*(_replaced(starts, nodes, odd) if odd else (starts, nodes)), refused)
+        return TaggedMany(*(_replace_rows(starts, nodes, odd) if odd else (starts, nodes)), refused)
 
     def _read_columns(self, contents: Sequence[bytes]) -> Read | None:
         """The attributes as columns; None if the notifications must be tagged one by one."""
@@ -171,7 +171,7 @@ def _sorted_rows(starts: Array, nodes: Array) -> Array:
     return found
 
 
-def _replaced(
+def _replace_rows(
     starts: Array, nodes: Array, lists: Mapping[int, Sequence[int]]
 ) -> tuple[Array, Array]:
     """Replace the nodes of some rows; `lists` has the new nodes by row, in ascending order."""

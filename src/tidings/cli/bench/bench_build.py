@@ -133,7 +133,7 @@ def _is_same(snapshot: Snapshot, work: Workload) -> bool:
     graph = ContentGraph.build(filters)
     node_of = [graph.node(one) for one in filters]
     number_of: dict[Any, int] = {}
-    subscribed = snapshot.subscribed()
+    subscribed = snapshot.nodes_by_id()
     for id_, node in enumerate(node_of):
         if number_of.setdefault(node, subscribed[id_]) != subscribed[id_]:
             return False

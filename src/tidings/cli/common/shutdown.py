@@ -88,7 +88,7 @@ def end_in_time() -> None:
     another program."""
     signal.signal(signal.SIGTERM, _leave)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # A shell without job control, like many CI systems, starts background jobs with SIGINT
+        # A shell without job control, as in many CI systems, starts background jobs with SIGINT
         # ignored. Anybody who sends SIGINT to such a command wants it to end.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     _watchdog.begin()

@@ -195,7 +195,7 @@ class Diagrams:
 
     # -- statistics ----------------------------------------------------------------------------
 
-    def counted(self) -> dict[str, int]:
+    def total_counts(self) -> dict[str, int]:
         """Counts of the work for all events since the arrays were swapped in."""
         total = sum((one.counts for one in self._counts()), start=np.zeros(len(COUNTED), np.int64))
         return dict(zip(COUNTED, total.tolist(), strict=True))

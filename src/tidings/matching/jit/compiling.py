@@ -151,16 +151,16 @@ if os.environ.get(SHIPPED_KERNELS):
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function on its first call, for the types of that call's arguments."""
-    return _cached(numba.njit(nogil=True, boundscheck=False, error_model="numpy")(function))
+    return _cache_kernel(numba.njit(nogil=True, boundscheck=False, error_model="numpy")(function))
 
 
 def short_kernel(function: Callable[..., Any]) -> Any:
     """Like `kernel`, but the kernel keeps the GIL: for work so short that releasing and taking the
     GIL would take longer, above all if a background thread is waiting for it."""
-    return _cached(numba.njit(boundscheck=False, error_model="numpy")(function))
+    return _cache_kernel(numba.njit(boundscheck=False, error_model="numpy")(function))
 
 
-def _cached(compiled: Any) -> Any:
+def _cache_kernel(compiled: Any) -> Any:
     """Cache a kernel, and give the files of each process unique names.
 
     Numba names the files by the next free number. Two processes that compile one kernel for

@@ -94,7 +94,7 @@ class _Reader:
         element = self._open.pop()
         if not self._open:
             if "".join(element.texts).strip():
-                raise self._problem(f"element {element.name}: found a text, expected elements only")
+                raise self._problem(f"element {element.name}: found text, expected elements only")
             self.found = element.inner
         else:
             self._open[-1].add(element.name, self._value(element))
@@ -111,7 +111,7 @@ class _Reader:
         if element.nil:
             if text:
                 raise self._problem(
-                    f"element {element.name}: found nil and a text, expected one of them"
+                    f"element {element.name}: found both nil and text, expected only one of them"
                 )
             return None
         value = _convert(text, element.kind)

@@ -50,7 +50,7 @@ class Clusters(ABC, Generic[Located]):
                   for one in self._around(value, self.radius))  # fmt: skip
         away, number = min(around, default=(self.radius + 1, 0))
         if away > self.radius:
-            number = self._found(value)
+            number = self._start_cluster(value)
         self._clusters[number].members.add(value)
         self._of[value] = number
         return number
@@ -77,7 +77,7 @@ class Clusters(ABC, Generic[Located]):
             self._drop(cluster)
         self._of.clear()
         for centre, members in groups:
-            number = self._found(centre)
+            number = self._start_cluster(centre)
             self._clusters[number].members = set(members)
             self._of.update(dict.fromkeys(members, number))
 
@@ -90,7 +90,7 @@ class Clusters(ABC, Generic[Located]):
     def __len__(self) -> int:
         return len(self._clusters)
 
-    def _found(self, centre: Located) -> int:
+    def _start_cluster(self, centre: Located) -> int:
         number = next(self._numbers)
         self._clusters[number] = Cluster(number, centre, set())
         self._index.add(self._number(centre), number)

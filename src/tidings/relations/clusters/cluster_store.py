@@ -214,7 +214,7 @@ class ClusterStore:
         nodes: dict[int, ForwardedNode] = {}
         for term in dict.fromkeys(terms):
             best: dict[int, tuple[Value, Edge]] = {}
-            for value, edge in self.elements.related(term).items():
+            for value, edge in self.elements.find_related(term).items():
                 for number, node in self._by_term[Term(term.context, value)].items():
                     if number not in best or edge.beats(best[number][1]):
                         best[number] = value, edge

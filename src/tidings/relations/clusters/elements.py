@@ -98,7 +98,9 @@ class Elements:
             if term.context == context and not in_cluster:
                 yield term.value, [term.value]
 
-    def related(self, term: Term, wanted: Mapping[Value, Edge] | None = None) -> dict[Value, Edge]:
+    def find_related(
+        self, term: Term, wanted: Mapping[Value, Edge] | None = None
+    ) -> dict[Value, Edge]:
         """The stored values that are related to a term, each with its best edge. `wanted` has the
         values that the term looks for, if the caller knows them."""
         context = term.context

@@ -90,7 +90,7 @@ def relate(semantic: SemanticStore, weights: Weights, asked: Term, held: Term) -
         options.append(weights.descendant)
     one, other = asked.value, held.value
     if asked.context == "person":
-        kind = semantic.people.linked(str(one)).get(str(other))
+        kind = semantic.people.links_of(str(one)).get(str(other))
         options.append(weights.people.get(str(kind), 0.0))
     if isinstance(one, Place) and isinstance(other, Place) and one.located and other.located:
         options.append(1 - _kilometres(one, other, weights.height) / weights.near_km)

@@ -32,10 +32,10 @@ class Reading(msgspec.Struct, frozen=True):
                 f"found {len(self.coordinates)} attributes of coordinates, expected latitude, "
                 "longitude and perhaps altitude"
             )
-        if not self.named() and not self.coordinates and self.text is None:
+        if not self.named_attributes() and not self.coordinates and self.text is None:
             raise AttributesError("found no attribute of a context, expected at least one")
 
-    def named(self) -> dict[str, Context]:
+    def named_attributes(self) -> dict[str, Context]:
         """The attributes that contain names, with their contexts."""
         given: tuple[tuple[str | None, Context], ...] = (
             (self.place, "place"), (self.time, "time"), (self.tag, "tag"), (self.person, "person")
@@ -45,7 +45,7 @@ class Reading(msgspec.Struct, frozen=True):
     def attributes(self) -> frozenset[str]:
         """All attributes that are read."""
         text = () if self.text is None else (self.text,)
-        return frozenset((*self.named(), *self.coordinates, *text))
+        return frozenset((*self.named_attributes(), *self.coordinates, *text))
 
 
 class TermReader:
@@ -54,7 +54,7 @@ class TermReader:
     def __init__(self, semantic: SemanticStore, reading: Reading) -> None:
         self.semantic = semantic
         self.reading = reading
-        self._named = tuple(reading.named().items())
+        self._named = tuple(reading.named_attributes().items())
         self._terms: dict[tuple[Context, Any], Term | None] = {}
 
     def terms(self, event: Event) -> tuple[Term, ...]:

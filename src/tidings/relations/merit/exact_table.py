@@ -162,7 +162,7 @@ class ExactTable:
 
     # -- answers -------------------------------------------------------------------------------
 
-    def answered(self, event: Event) -> Found:
+    def find_answers(self, event: Event) -> Found:
         """The groups whose answers for an event are stored, with the ids that match."""
         found = Found()
         for group, answers in self._answers.items():

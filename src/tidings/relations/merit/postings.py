@@ -53,7 +53,7 @@ class Postings:
         self._make_room(FIRST_HOPS)
         for node in store:
             self._give_slot(node)
-        store.watch(self._changed)
+        store.watch(self._take_change)
 
     def of(self, term: Term) -> Posting:
         """The nodes that a term finds."""
@@ -85,7 +85,7 @@ class Postings:
         elements, context = self._store.elements, term.context
         best: dict[int, float] = {}
         wanted = elements.semantic.expand(term, elements.weights)
-        related = elements.related(term, wanted)
+        related = elements.find_related(term, wanted)
         for value, edge in related.items():
             for number in self._store.nodes_at(Term(context, value)):
                 if edge.weight > best.get(number, 0.0):
@@ -110,7 +110,7 @@ class Postings:
                 del self._looking[element]
         self._dropped(term)
 
-    def _changed(self, node: ForwardedNode, joined: bool, fresh: Sequence[Term]) -> None:
+    def _take_change(self, node: ForwardedNode, joined: bool, fresh: Sequence[Term]) -> None:
         """A node was added or removed."""
         for element in node.terms:
             for term in list(self._looking.get(element, ())):

@@ -71,7 +71,7 @@ class RelatedInterests:
 
     def __init__(self, semantic: SemanticStore, weights: Weights, reader: TermReader) -> None:
         self._reader = reader
-        self._named = reader.reading.named()
+        self._named = reader.reading.named_attributes()
         self._elements = Elements(semantic, weights)
         self._interests: dict[Hashable, Interest] = {}
         self._gates = Gates()
@@ -181,7 +181,7 @@ class RelatedInterests:
         if found is None:
             if len(self._related) >= MOST_TERMS:
                 self._related.clear()
-            found = self._related[term] = self._elements.related(term)
+            found = self._related[term] = self._elements.find_related(term)
         return found
 
     def _passes(self, one: Alternative, event: Event, values: dict[str, Key]) -> bool:

@@ -182,7 +182,7 @@ class Repository:
     def _plan(self, event: Event) -> Plan:
         terms = self.reader.terms(event)
         served = choose_hops(self.postings.score(terms), self.limit)
-        answered = self.exact.answered(event)
+        answered = self.exact.find_answers(event)
         ids = self.exact.by_hop(answered.ids())
         frames = tuple(
             Frame(hop, tuple(ids.get(hop, ())), True, merit) for hop, merit in served.items()
@@ -325,7 +325,7 @@ class Repository:
             if not isinstance(name, str) or term is None or self.semantic.knows(term):
                 continue
             asked = context, name_key(name)
-            if asked in self._unknown or self.store.elements.related(term):
+            if asked in self._unknown or self.store.elements.find_related(term):
                 continue
             assert self._dictionary is not None
             new = self.semantic.grow(context, name, self._dictionary)

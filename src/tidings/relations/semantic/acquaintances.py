@@ -43,7 +43,7 @@ class People:
     def find(self, name: str) -> str | None:
         return self._names.get(name_key(name))
 
-    def linked(self, person: str) -> Mapping[str, str]:
+    def links_of(self, person: str) -> Mapping[str, str]:
         """The people one link away, each with the kind of the link."""
         return self._links.get(person, {})
 

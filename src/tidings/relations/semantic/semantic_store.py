@@ -127,7 +127,7 @@ class SemanticStore:
         if isinstance(value, Span):
             found.update(self._near_holidays(value, weights))
         if term.context == "person":
-            for other, kind in self.people.linked(str(value)).items():
+            for other, kind in self.people.links_of(str(value)).items():
                 if kind in weights.people:
                     found[other] = Edge(weights.people[kind], kind)
         above = Edge(weights.ancestor, "ancestor")
@@ -169,15 +169,15 @@ class SemanticStore:
         self, context: Context, entry: Entry, dictionary: Dictionary, asked: set[str]
     ) -> Value:
         for above in entry.inside:
-            if self._known(context, above) is None:
+            if self._find_known(context, above) is None:
                 found = None if name_key(above) in asked else dictionary(context, above)
                 asked.add(name_key(above))
                 wider = Entry(above) if found is None else found
-                if self._known(context, wider.name) is None:
+                if self._find_known(context, wider.name) is None:
                     self._add(context, wider, dictionary, asked)
-        known = self._known(context, entry.name)
+        known = self._find_known(context, entry.name)
         if known is None:
-            also = [one for one in entry.also if self._known(context, one) is None]
+            also = [one for one in entry.also if self._find_known(context, one) is None]
             known = self._put(context, entry, also)
         for other, kind in entry.links:
             if self.people.find(other) is None:
@@ -185,7 +185,7 @@ class SemanticStore:
             self.people.link(str(known), other, kind)
         return known
 
-    def _known(self, context: Context, name: str) -> Value | None:
+    def _find_known(self, context: Context, name: str) -> Value | None:
         if context == "place":
             return self.places.find(name)
         return self.tags.find(name) if context == "tag" else self.people.find(name)

@@ -37,10 +37,10 @@ class CoverGraph:
         return iter(self._slots)
 
     def parents(self, number: int) -> Label:
-        return self._sorted(self._edges.parents(self._slot(number)))
+        return self._sort_slots(self._edges.parents(self._slot(number)))
 
     def children(self, number: int) -> Label:
-        return self._sorted(self._edges.children(self._slot(number)))
+        return self._sort_slots(self._edges.children(self._slot(number)))
 
     def ancestors(self, number: int) -> set[int]:
         """All other nodes that cover a node."""
@@ -216,7 +216,7 @@ class CoverGraph:
     def _numbers(self, slots: Iterable[int]) -> set[int]:
         return {*map(self._slots.numbers.__getitem__, slots)}
 
-    def _sorted(self, slots: Iterable[int]) -> Label:
+    def _sort_slots(self, slots: Iterable[int]) -> Label:
         return tuple(sorted(map(self._slots.numbers.__getitem__, slots)))
 
     def _in_order(self, starts: Iterable[int]) -> Iterator[int]:

@@ -99,7 +99,7 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
             return None
         one, every = self._pool.index.get(neighbour), self._labels
         bit = 0 if one is None else 1 << one
-        return self._sorted(slot for slot in found if every[slot].own & bit)
+        return self._sort_slots(slot for slot in found if every[slot].own & bit)
 
     def list_for_all(self, number: int, most: int) -> Label | None:
         """All nodes at or above one node that any neighbour subscribes to; None if more than `most`
@@ -107,7 +107,7 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
         found, every = self._reach_few((number,), most), self._labels
         if found is None:
             return None
-        return self._sorted(slot for slot in found if every[slot].own)
+        return self._sort_slots(slot for slot in found if every[slot].own)
 
     def _reach_few(self, label: Iterable[int], most: int) -> set[int] | None:
         found = {slot for slot in map(self._slots.find, label) if slot}
@@ -221,7 +221,7 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
             raise GraphError(f"{neighbour} does not subscribe to node {number}")
         one = self._pool.index[neighbour]
         above = self._label_above(slot, one) or ()
-        return above, self._sorted(self._highest_below(slot, number, one))
+        return above, self._sort_slots(self._highest_below(slot, number, one))
 
     def _highest_below(self, slot: int, number: int, neighbour: int) -> Iterable[int]:
         """The highest of the nodes below `slot` that a neighbour subscribes to."""

@@ -175,7 +175,7 @@ class Learning:
 
     # -- early bodies --------------------------------------------------------------------------
 
-    def served(self, context: bytes) -> Mapping[Name, float]:
+    def find_served(self, context: bytes) -> Mapping[Name, float]:
         """The neighbours that get a body with this context early, with their merits. Raises
         TidingsError if the context can't be read."""
         self.catch_up()

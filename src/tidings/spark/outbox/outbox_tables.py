@@ -107,7 +107,8 @@ def _stored_schema(wanted: StructType) -> StructType:
 def join_numbers(
     spark: SparkSession, rows: DataFrame, known: str | Mapping[str, RowNumbers]
 ) -> DataFrame:
-    """Rows that Spark read from the files of an outbox, with their places replaced by numbers.
+    """Rows that Spark read from the files of an outbox, with their positions within a partition
+    replaced by their numbers.
     `known` is the path of the outbox, whose commits each task reads; or the numbers of the files,
     if there are few files."""
     if PLACE not in rows.columns:

@@ -2,8 +2,9 @@
 
     dead/ ──list, show──> reasons, texts ──mend: the columns, or the texts──> replay ──> the source
 
-A letter is identified by its batch and its row. A replay writes the texts that now fit the columns
-to one file, and moves it into the folder of the source. Each letter is replayed once:
+A letter is identified by its batch and its row. A replay takes the letters that now fit the
+columns, writes their raw text to one file, and moves it into the folder of the source. Each letter
+is replayed once:
 
     1. source/.NAME             the file, synced, under a name that Spark ignores
     2. _tidings/replayed/NAME   its letters, synced

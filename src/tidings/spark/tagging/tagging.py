@@ -87,8 +87,8 @@ def tags_column(
     also: View | None = None,
 ) -> Column:
     """The column of tags at a pinned version: lists, or a struct of lists if there are several
-    outputs. `view` is the view of the same version in this process; the columns that the filters of
-    `also` test are needed too."""
+    outputs. `view` is the view of the same version in this process. If `also` is given, the columns
+    that its filters test are needed too."""
     from pyspark.sql import functions as f
 
     names = check_columns(df.schema, view, strict=strict, errors=errors)

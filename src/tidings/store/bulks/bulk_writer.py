@@ -26,7 +26,7 @@ def write_bulk(
     make_durable_folder(home)
     name = f"{first:020d}-{mark or uuid.uuid4().hex[:8]}"
     last = first + len(snapshot.numbers) - 1
-    renumbered = snapshot.renumbered(first, last)
+    renumbered = snapshot.renumber(first, last)
     keys = snapshot.keys
     pairs = np.frombuffer(b"".join(keys), ">u8").reshape(-1, 2).astype(np.uint64)
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))

@@ -72,7 +72,7 @@ def _unfit(
     functions: Functions | None,
     only_types: bool,
 ) -> Iterator[tuple[StoredFilter, str]]:
-    names = _changed(before, after)
+    names = _find_changes(before, after)
     if (only_types and before is None) or names == []:
         return
     for one in filters:
@@ -81,7 +81,7 @@ def _unfit(
         was = _parse(one, before, functions)
         if was is None:
             continue  # the filter is set aside
-        reason = _retyped(was, before, after)
+        reason = _find_retyping(was, before, after)
         if not reason and not only_types:
             try:
                 parse(one.text, one.dialect, attributes=after, functions=functions)
@@ -91,7 +91,7 @@ def _unfit(
             yield one, reason
 
 
-def _retyped(was: Filter, before: Attributes | None, after: Attributes | None) -> str:
+def _find_retyping(was: Filter, before: Attributes | None, after: Attributes | None) -> str:
     """The reason why a filter would change its meaning, judged by the types of its attributes;
     empty if it would not."""
     for path in sorted(attributes_of(was.expression)):
@@ -125,7 +125,7 @@ def _parse(
         return None
 
 
-def _changed(before: Attributes | None, after: Attributes | None) -> list[str] | None:
+def _find_changes(before: Attributes | None, after: Attributes | None) -> list[str] | None:
     """The names of attributes whose types would change. None means any name: before, filters could
     test undeclared attributes, and now they can't."""
     was_open = before is None or not before.closed

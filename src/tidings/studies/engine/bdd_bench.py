@@ -155,7 +155,7 @@ def _parse(text: str) -> Filter:
 
 
 def _way(name: str, diagrams: Diagrams, times: Sequence[float]) -> DiagramWay:
-    counted = diagrams.counted()
+    counted = diagrams.total_counts()
     events = max(1, counted["events"])
     names = ("tests", "node_steps", "inferred", "touched", "counted")
     return DiagramWay(name, statistics.median(times), *(counted[one] / events for one in names))

@@ -112,7 +112,7 @@ class RouterPath:
         learning = self.forwarder.learning
         if learning is None or not learning.is_new(*early.key):
             return
-        served = learning.served(early.context)
+        served = learning.find_served(early.context)
         if served:
             early = early._replace(hops=early.hops - 1, merit=max(served.values()))
             frame = encode_early(early)

@@ -138,7 +138,7 @@ class _Nodes:
         merits.work(len(terms))
         return [merits.of(one) for one in terms][:TOPICS]
 
-    def spilled(self) -> int:
+    def spilled_bytes(self) -> int:
         """The size in bytes of the files with waiting publications."""
         found = 0
         for file in Path(self.folder, "journal.db.waiting").glob("*"):
@@ -151,7 +151,7 @@ class _Nodes:
     def memory(self) -> int:
         return resident_memory(self.processes[0].pid)[1]
 
-    def spent(self) -> tuple[float, float, float]:
+    def processor_times(self) -> tuple[float, float, float]:
         root, router = (processor_seconds(one.pid) for one in self.processes)
         return root, router, time.process_time()
 
@@ -165,7 +165,7 @@ class _Most:
     async def watch(self, nodes: _Nodes, traffic: Traffic) -> None:
         while True:
             self.waiting = max(self.waiting, traffic.waiting)
-            self.on_disk = max(self.on_disk, nodes.spilled())
+            self.on_disk = max(self.on_disk, nodes.spilled_bytes())
             self.memory = max(self.memory, nodes.memory())
             await asyncio.sleep(SAMPLE)
 
@@ -207,9 +207,9 @@ async def _measure(
         before = nodes.memory()
         watching = asyncio.create_task(most.watch(nodes, traffic))
         note(f"{seconds:g} s at twice the rate")
-        load, served, spent = traffic.published, len(traffic.serials), nodes.spent()
+        load, served, spent = traffic.published, len(traffic.serials), nodes.processor_times()
         took = await traffic.run_open(rng, TOPICS, 2 * rate, seconds)
-        shares = [(b - a) / took for a, b in zip(spent, nodes.spent(), strict=True)]
+        shares = [(b - a) / took for a, b in zip(spent, nodes.processor_times(), strict=True)]
         loaded, served = traffic.published - load, len(traffic.serials) - served
         note(f"half the rate: {traffic.waiting:,} wait")
         drained = await traffic.run_open(

@@ -156,7 +156,7 @@ def bench_relations(
     fresh = (time.process_time() - spent) / max(1, len(events)) * 1e6
     early = [{frame.hop for frame in one.frames} for one in proposals]
     full = [at for at in right if needed[at] <= early[at]]
-    decided = sum(bool(repository.exact.answered(events[at]).ids()) for at in right)
+    decided = sum(bool(repository.exact.find_answers(events[at]).ids()) for at in right)
     partly = sum(bool(needed[at] & early[at]) for at in right)
     times = _measure(matcher, repository, events, [events[at] for at in full], repeats, learn)
     limits = _try_limits(repository, events, needed, learn)

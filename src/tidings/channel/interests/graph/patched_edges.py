@@ -63,15 +63,15 @@ class PatchedEdges:
         self._lowest = 0
         self._more: dict[int, set[int]] = {}
         self._patches = self._filled = 0
-        self.numbers = _grown(compiled.numbers, room)
-        self._there = _grown(np.ones(count, np.uint8), room)
+        self.numbers = _grow_array(compiled.numbers, room)
+        self._there = _grow_array(np.ones(count, np.uint8), room)
         self.alive = self._there.copy()
         """uint8 by place: whether notifications are tagged with the node."""
-        self._inner = _grown((np.diff(compiled.child_starts) > 0).astype(np.uint8), room)
+        self._inner = _grow_array((np.diff(compiled.child_starts) > 0).astype(np.uint8), room)
         self._up, self._down, self._over = (np.zeros(room, np.int64) for _ in range(3))
         self._stamp = 0
         self._out, self._queue = (np.empty(room, np.uint32) for _ in range(2))
-        patch = _grown(np.full(count, -1, np.int32), room)
+        patch = _grow_array(np.full(count, -1, np.int32), room)
         first, last = (np.zeros(1024, np.int64) for _ in range(2))
         pool = np.zeros(4096, np.uint32)
         self._edges = edge_kernels.Edges(
@@ -137,7 +137,7 @@ class PatchedEdges:
             if offsets.min(initial=0) < 0 or span > MOST_SPAN * (size - first) + LEAST_SPAN:
                 return np.array([self._added[number] for number in numbers.tolist()], np.int64)
             if span > len(self._table):
-                self._table = _grown(self._table, max(span, 2 * len(self._table)))
+                self._table = _grow_array(self._table, max(span, 2 * len(self._table)))
             self._table[offsets] = np.arange(self._tabled, size)
             self._tabled = size
         found: Array = self._table[numbers - self._lowest]
@@ -225,12 +225,15 @@ class PatchedEdges:
         place = self._size
         if place == len(self.numbers):
             room = 2 * place
-            self.numbers, self._there = _grown(self.numbers, room), _grown(self._there, room)
-            self.alive, self._inner = _grown(self.alive, room), _grown(self._inner, room)
+            self.numbers, self._there = (
+                _grow_array(self.numbers, room),
+                _grow_array(self._there, room),
+            )
+            self.alive, self._inner = _grow_array(self.alive, room), _grow_array(self._inner, room)
             for reach in (self._up, self._down, self._over):
                 reach.resize(room, refcheck=False)
             self._out, self._queue = (np.empty(room, np.uint32) for _ in range(2))
-            self._edges = self._edges._replace(patch=_grown(self._edges.patch, room))
+            self._edges = self._edges._replace(patch=_grow_array(self._edges.patch, room))
             self._view()
         self.numbers[place] = number
         self._there[place] = self.alive[place] = 1
@@ -258,9 +261,11 @@ class PatchedEdges:
         edges = self._edges
         if self._patches + patches > len(edges.first):
             room = 2 * (self._patches + patches)
-            edges = edges._replace(first=_grown(edges.first, room), last=_grown(edges.last, room))
+            edges = edges._replace(
+                first=_grow_array(edges.first, room), last=_grow_array(edges.last, room)
+            )
         if self._filled + parents > len(edges.pool):
-            edges = edges._replace(pool=_grown(edges.pool, 2 * (self._filled + parents)))
+            edges = edges._replace(pool=_grow_array(edges.pool, 2 * (self._filled + parents)))
         self._edges = edges
 
     def _set_parents(self, place: int, parents: Array) -> None:
@@ -302,7 +307,7 @@ class PatchedEdges:
         return order
 
 
-def _grown(array: Array, room: int) -> Array:
+def _grow_array(array: Array, room: int) -> Array:
     """A longer copy of an array."""
     out = np.zeros(room, array.dtype)
     out[: len(array)] = array

@@ -7,7 +7,7 @@ was revised.
     tracker      60 is missing │ complete        │
 
 A revision of the channel gives an interest another node. After the serial of the revision, the
-interest matches other notifications, and it may gain nodes whose numbers do not begin with 1. So
+interest matches other notifications, and it may gain nodes at which its first number is not 1. So
 each meaning has a tracker of its own, and the serial of a notification decides which meaning it
 belongs to.
 

@@ -39,7 +39,7 @@ class Rights:
         is a router, the limits that it names for the neighbours behind it."""
         own = self._context.within_of(sender)
         if own == SIGNED:
-            own = (_join(self._signed(sender).values()),)
+            own = (_join(self._find_signed(sender).values()),)
         return own if self._context.owner_of(sender) else (*own, *within)
 
     def grant(self, name: Name, node: int, within: m.Within) -> None:
@@ -114,7 +114,7 @@ class Rights:
             self._context.send(name, m.Refuse(self._context.epoch, refused))
         return [node for node in asked if self.is_granted(name, node)]
 
-    def _signed(self, name: Name) -> dict[int, Signed]:
+    def _find_signed(self, name: Name) -> dict[int, Signed]:
         """The signed grants of a neighbour that are valid at present."""
         known = self._context.neighbours.get(name)
         found = {} if known is None else known.signed

@@ -94,7 +94,7 @@ class TakeOver:
             self._refuse(sender, piece, self._problems.report("take a part"), later=True)
         else:
             if piece.is_last:
-                self._queue.hold((sender, self._taken(message)))
+                self._queue.hold((sender, self._make_taken(message)))
 
     def _need_known(self, message: m.HandOver) -> None:
         """Raise TidingsError if a part is not from this lineage, or if the history no longer has
@@ -170,9 +170,9 @@ class TakeOver:
         self, sender: Name, message: m.HandOver, why: str, *, later: bool = False, version: int = 0
     ) -> None:
         self._context.beyond["parts"] += 1
-        taken = self._taken(message)
+        taken = self._make_taken(message)
         answer = msgspec.structs.replace(taken, refusal=why, later=later, version=version)
         self._context.send(sender, answer)
 
-    def _taken(self, message: m.HandOver) -> m.Taken:
+    def _make_taken(self, message: m.HandOver) -> m.Taken:
         return m.Taken(self._context.epoch, message.source, message.batch, message.part)

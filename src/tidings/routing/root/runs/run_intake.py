@@ -99,7 +99,7 @@ class RunIntake:
         rows, alone, tags = run.rows, 0, None
         while rows.done < len(run) and alone < MOST_ALONE:
             at = rows.done
-            end = self._expected(run, at)
+            end = self._find_expected(run, at)
             if end - at >= FEW:
                 if tags is not None and tags.end <= at < tags.asked:
                     return  # the interests stopped early
@@ -113,7 +113,7 @@ class RunIntake:
             rows.done += 1
             alone += 1
 
-    def _expected(self, run: Run, at: int) -> int:
+    def _find_expected(self, run: Run, at: int) -> int:
         """The position after the rows from `at` on that have the expected consecutive stamps, and
         payloads that are not too large."""
         known = self._stamps.known.get(run.publisher)

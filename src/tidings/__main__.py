@@ -7,7 +7,7 @@ INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
 
 
 def main() -> None:
-    """Run the command line. Ctrl-C ends it without a traceback, also while it is being loaded."""
+    """Run the command line. Ctrl-C ends it without a traceback, even while it is being loaded."""
     gc.disable()  # imports create no garbage; a command enables the collector when it begins
     try:
         from tidings.cli import main as run

@@ -240,7 +240,7 @@ class Connections:
         self._register = PermissionRegister(tokens)
         ended = 0
         for link, before in [*self._permissions.items()]:
-            if before.direct or link in self._local:  # no token decides its rights
+            if before.direct or link in self._local:  # its rights don't depend on tokens
                 continue
             if before.expires:
                 ended += 1
@@ -355,7 +355,7 @@ class Connections:
 
 
 def _refuse_name(name: str) -> str:
-    """Why no client may have this name; empty if a client may."""
+    """Why clients may not have this name; empty if they may."""
     if not name or name.startswith(UPSTREAM[:-1]):
         return "found no name, expected one in the greeting"
     if not name.isprintable():

@@ -297,7 +297,8 @@ def _count_subscribed(machine: Router | Rendezvous, name: Name) -> int:
 
 
 def _is_tree(nodes: tuple[m.NodeStatus, ...], sender: str) -> bool:
-    """Whether a report begins with its sender, and lists each other node below an earlier one."""
+    """Whether a report begins with its sender, and every further node is below a node that was
+    listed before it."""
     if not nodes or nodes[0].depth or nodes[0].name != sender:
         return False
     depth = 0

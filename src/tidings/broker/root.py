@@ -393,7 +393,8 @@ class RootNode(Server):
         return machine
 
     def _make_merits(self, limits: Limits) -> PublicationMerits | None:
-        """Computes the merits of publications, if the channel's order is merit; otherwise None."""
+        """An object that computes the merits of publications; None unless the channel's order is
+        merit."""
         if self._relations is None or self._relations.order != "merit":
             return None
         from tidings.channel.related import PublicationMerits
@@ -578,8 +579,8 @@ class RootNode(Server):
             self._replace_nodes(placed, self._read(now))
 
     def _replace_nodes(self, before: Sequence[Placed], fresh: ArrayInterests) -> None:
-        """Begin a life in which interests may have another meaning. Interests that now have other
-        nodes below them get new nodes. All changes are on the disk when this returns."""
+        """Begin a life in which interests may have another meaning. Interests whose nodes now have
+        different nodes below them get new nodes. All changes are on the disk when this returns."""
         after = fresh.all_placed()
         changed = find_changed(before, after)
         self.journal.begin_life(draw_life(revised=True))
@@ -658,8 +659,9 @@ class RootNode(Server):
         if self.machine.failed:
             await self._restart_machine()
         while True:
-            # A busy event loop lets go of the interpreter for a thread only every half millisecond,
-            # and a write needs it ten times. So it writes by itself while publications wait.
+            # While the event loop is busy, a thread gets the interpreter only every half
+            # millisecond, and a write needs it ten times. So while publications wait, the event
+            # loop writes without a thread.
             is_behind = isinstance(self.publications, MeritPublications) and self.publications.waits
             if is_behind and (wait := self._wrote + BETWEEN_WRITES - loop.time()) > 0:
                 await asyncio.sleep(wait)  # many share a sync

@@ -178,7 +178,7 @@ class Server:
 
     @property
     def refused(self) -> int:
-        """How many connections were refused, or closed because of bad or too much data."""
+        """How many connections were refused, or closed because of invalid data or too much data."""
         return self.connection_limits.counts.total()
 
     def refusals(self) -> dict[str, int]:

@@ -121,7 +121,7 @@ class ChannelLink:
     # -- internals -----------------------------------------------------------------------------
 
     def _next_request(self) -> int:
-        self._request += 1 << 20  # leaves a number for each page of the answer
+        self._request += 1 << 20  # reserves a number for each page of the answer
         return self._request
 
     def _do(self, work: Work) -> None:

@@ -53,7 +53,8 @@ def renumber(
     `equal_to` returns all nodes with the same interest as a node, and `alike` those with the same
     identity. Subscribers and named subscriptions continue at the new nodes.
 
-    The caller must have begun a life without any change since then, and must write the journal.
+    Before the call, the caller must have begun a life, and changed nothing since; after the call,
+    it must write the journal.
     """
     known, read = ({*Places.of(one).numbers.tolist()} for one in (before, after))
     others = [Placed(node, (), ()) for node in {*nodes} - known]

@@ -51,8 +51,8 @@ from tidings.snapshots.view import View
 
 Array = npt.NDArray[Any]
 FORMAT, VERSION = "tidings-snapshot", 3
-# increased when the meaning of filters changes, or the files that pipelines write beside a
-# snapshot, or the nodes that a compilation creates; the snapshots of a channel are then compiled
+# increased when one of these changes: the meaning of filters, the files that pipelines write beside
+# a snapshot, or the nodes that a compilation creates; the snapshots of a channel are then compiled
 # again
 LANGUAGE = 5
 

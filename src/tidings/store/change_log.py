@@ -315,10 +315,10 @@ class ChangeLog:
         """Let the owner of the folder make changes. If the owner dies meanwhile, look for the
         changes in the log, and make those that are missing.
 
-        The log is read only once the dead owner can't write any more and the end mark includes
-        everything that it wrote: after its successor has greeted, or under the lock. Otherwise a
-        change could look missing, and the successor could still find it after the end mark and keep
-        it.
+        The log is read only when two things are certain: the dead owner can no longer write, and
+        the end mark includes everything that it wrote. Both are certain after its successor has
+        greeted, or under the lock. Otherwise a change could look missing, and the successor could
+        still find it after the end mark and keep it.
         """
         since, died, left, found = self.version, b"", one.changes, 0
 

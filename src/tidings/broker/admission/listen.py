@@ -22,11 +22,11 @@ class Address(msgspec.Struct, frozen=True):
 
 
 class Direct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The agents to which a rendezvous point offers links that bypass the tree. It counts the
-    neighbours that get an agent's notifications, over all nodes from the agent's router to the
-    rendezvous point; the count may be at most `most`. There are at most `links` such links.
-    `address` is where agents reach the rendezvous point, if that is not the address on which it
-    listens."""
+    """The agents to which a rendezvous point offers links that bypass the tree. An agent gets an
+    offer if at most `most` neighbours, the agent included, get the notifications that it wants,
+    counted over all nodes from its router to the rendezvous point; with 0, nobody gets an offer.
+    There are at most `links` such links. `address` is where agents reach the rendezvous point, if
+    that is not the address on which it listens."""
 
     most: Annotated[int, msgspec.Meta(ge=0, le=1000)]
     address: str = ""

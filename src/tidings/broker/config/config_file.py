@@ -100,7 +100,7 @@ _UNUSED = "127.0.0.1:0"  # a placeholder: nobody connects to this address
 
 def load_config(path: str | Path, *, of_preprocessor: bool = False) -> Config:
     """Read a router's file; raise ConfigError, with all problems, if it can't be used. A
-    preprocessor reads from such a file only who may connect, so the file need not say where to
+    preprocessor needs only the settings that say who may connect, so its file need not say where to
     listen."""
     path = Path(path)
     file = read_toml(path, ConfigError)

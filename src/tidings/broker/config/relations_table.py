@@ -15,7 +15,7 @@ weights = {near_km = 50, descendant = 0.5}
 limit = 1.0                      the merit at which a router sends at once
 store = {least = 2, most = 10000}    how much a node remembers
 order = "merit"                  under overload, publications of the highest merit go first
-ageing = 600                     seconds after which a waiting publication has one merit more
+ageing = 600                     seconds of waiting that raise the merit of a publication by 1
 
 [relations]                      in the file of a router: no attributes, no order, all else as above
 folder = "relations"

@@ -40,7 +40,7 @@ HOPS = 32  # the most routers that pass an early body on
 PAUSE = 0.02  # seconds between two slices of work
 LOAD_AGAIN = 60.0  # seconds after which relations that could not be loaded are tried again
 SLICE = 0.0005  # seconds of work
-WINDOW, SHARE = 0.1, 0.2  # of this many seconds, early bodies may take this share
+WINDOW, SHARE = 0.1, 0.2  # seconds, and the share of them that early bodies may take
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class EarlySending:
         self._loading: asyncio.Task[None] | None = None
         self._failed = -LOAD_AGAIN  # when loading failed
         self._said = ""  # the last warning about a body
-        self._waiting: set[Channel] = set()  # to learn once relations are loaded
+        self._waiting: set[Channel] = set()  # channels that learn once relations are loaded
         self._learning: dict[Channel, Learning] = {}
         self._working = False
         self._counts = EarlyCounts()
@@ -133,7 +133,7 @@ class EarlySending:
                     if not learning.work(self._node.now):
                         del self._learning[channel]
                         break
-        except Exception:  # only what these frames would teach is lost
+        except Exception:  # only what could be learnt from these frames is lost
             _log.exception("can't learn from forwarded notifications")
             self._learning.clear()
         if self._learning and not self._working:
@@ -168,7 +168,7 @@ class EarlySending:
         try:
             self._pass_on(channel, early)
         except Exception as problem:
-            if str(problem) != self._said:  # each body may raise the same
+            if str(problem) != self._said:  # each body may cause the same exception
                 self._said = str(problem)
                 _log.exception("can't pass on an early body")
 

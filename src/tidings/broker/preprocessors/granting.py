@@ -85,8 +85,7 @@ class Granting:
 
 
 def _limit_text(found: Filter, attributes: Attributes | None) -> str:
-    """The filter in SQL, as nodes read it when it limits a grant; raises Refusal if they could
-    not."""
+    """The SQL of a filter that limits a grant; raises Refusal if nodes could not read it."""
     text = found.sql()
     if len(text) > m.LONGEST_WITHIN:
         raise Refusal(

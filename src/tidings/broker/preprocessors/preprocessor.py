@@ -31,7 +31,7 @@ from tidings.preprocessing import PredicateCall
 from tidings.routing.protocol import Times, frames, messages as m
 
 MOST_LOCATING = 100  # the most questions of routers that are answered at the same time
-LAG = 25  # a router's question waits for a newer view for this many fiftieths of a second
+LAG = 25  # a router's question waits up to this many times 20 ms for a newer view
 PATIENCE = 1.5  # seconds to wait for predicates; agents wait for two
 
 _log = logging.getLogger(__name__)

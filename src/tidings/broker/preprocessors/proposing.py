@@ -6,8 +6,8 @@
 The same code places nodes here and at the rendezvous point. The nodes are loaded when the first
 agent asks, which takes as long as a start of the rendezvous point; until they are loaded, the
 rendezvous point places all filters. From then on, changes are followed separately from the view
-that tags: that view needs some milliseconds for each change, and a place only helps if few nodes
-are newer.
+that tags: that view needs some milliseconds for each change, and a place is useful only if few
+nodes were added after it was found.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class Proposing:
         """Apply changes of nodes, as long as the view is in use."""
         request = FIRST
         while self._agent.view is view:
-            request += 1 << 20  # leaves a number for each page of the answer
+            request += 1 << 20  # reserves a number for each page of the answer
             follower = self._follower = Follower(
                 m.Follow(request, self._version, view.life, relayed=True)
             )

@@ -105,7 +105,7 @@ class Backlog:
         took = time.thread_time() - begun
         if busy:
             self._schedule(max(rest * took, min(MOST_REST, REST_PER_MARK * marks)))
-        else:  # even then, slow filters get only about a third of the time
+        else:  # even without notifications, slow filters get only about a third of the time
             self._schedule(REST * (took - SLICE) if took > 2 * SLICE else 0.0)
 
 

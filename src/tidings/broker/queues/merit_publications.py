@@ -125,7 +125,7 @@ class MeritPublications(Publications):
         is half as long (`part=2`)."""
         queue = self._queue
         return (
-            queue.memory > self._most_memory  # only if the disk is full
+            queue.memory > self._most_memory  # happens only if the disk is full
             or queue.size > self._most_waiting // part
             or len(queue) > self._most_count // part
         )

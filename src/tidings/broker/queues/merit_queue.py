@@ -4,8 +4,9 @@
               `── the worst in memory ──too many bytes──> spill, on the disk
 
 All items age at the same rate, so their order never changes: an item of merit m that arrived at
-time t has the rank m - t / ageing. An item is overtaken only until its age makes up for the
-difference in merit. Each step takes time logarithmic in the number of items.
+time t has the rank m - t / ageing. A newer item overtakes an older one only if the difference in
+merit is greater than what the older item has gained by its age. Each step takes time logarithmic in
+the number of items.
 """
 
 from __future__ import annotations

@@ -26,9 +26,9 @@ from tidings.broker.links import Lane
 from tidings.broker.queues.turns import REST_BEHIND, Turns
 from tidings.routing.protocol import messages as m
 
-TIME = 0.01  # seconds: a group of filters should take about as long
-BRIEF = 0.001  # seconds: the same while publications are behind
-FIRST = 0.001  # seconds: the first estimate of the time for one filter
+TIME = 0.01  # seconds that a group of filters should take, roughly
+BRIEF = 0.001  # the same, while publications are behind
+FIRST = 0.001  # seconds that one filter takes: the first estimate
 MOST = 64  # the most filters that are prepared together
 PERIOD = 0.003  # seconds between the starts of two groups, while questions overlap
 MOST_WAITING = 1000  # the most waiting questions of one neighbour

@@ -35,7 +35,7 @@ class Spill:
         return len(self._files)
 
     def put(self, data: bytes) -> Place:
-        """Append a piece; raises OSError if the disk is full, and adds nothing then."""
+        """Append a piece. If the disk is full, this raises OSError, and nothing is added."""
         if self._last not in self._files or self._end >= self._file_bytes:
             self._open_next()
         start, written = self._end, 0

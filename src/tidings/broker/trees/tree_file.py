@@ -109,8 +109,8 @@ def load_tree(path: str | Path) -> Tree:
 
 
 def _find_misplaced(data: dict[str, Any]) -> Iterator[Problem]:
-    """Tables of preprocessors that are in [preprocessor], which describes the kind of interest, by
-    mistake."""
+    """Tables of preprocessors that are in [preprocessor] by mistake: that table describes the kind
+    of interest."""
     table = data.get("preprocessor")
     for name, one in table.items() if isinstance(table, dict) else ():
         if isinstance(one, dict) and name not in PreprocessorTable.__struct_encode_fields__:

@@ -3,8 +3,8 @@
 Many notifications are matched together, as columns. They are matched one by one if attributes are
 declared, or if a filter computes or distinguishes null from absent.
 
-A batch has a fixed cost, and a single notification costs more the more filters there are. So the
-costs of both are measured, and a run that is neither short nor long is tagged the cheaper way.
+A batch has a fixed cost, and the cost of a single notification grows with the number of filters. So
+the costs of both are measured, and a run that is neither short nor long is tagged the cheaper way.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Tagging:
         return calls.missing(self._contents.read(content)) if len(calls) else ()
 
     def among(self, content: bytes, numbers: Sequence[int]) -> list[int]:
-        """Those of a few nodes that match; raises TooMuchWork if one of their filters computes."""
+        """Which of a few given nodes match; raises TooMuchWork if one of their filters computes."""
         event = self._contents.read(content)
         filters = {number: self._nodes.filter(number) for number in numbers}
         if any(computes(one.form) for one in filters.values()):

@@ -4,8 +4,8 @@ than the one below it.
     0.5 ──> 0.7 ──> 0.9 ──> city = 'Chicago'      each covers the next: whoever wants what is
                                                   related by 0.5 also wants all that matches
 
-No other node is known to cover a related node, and a related node covers no other node directly.
-Its exact node must exist for as long as the related node does.
+Only nodes of the same chain are known to cover a related node, and a related node directly covers
+only the next node of its chain. Its exact node must exist for as long as the related node does.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
 
 A channel without declared attributes accepts any JSON object. But notifications that arrive
 together usually have the same attributes, of the same types. So the columns are the attributes seen
-so far, with their types. A kernel fills the columns. If the kernel can't read many of the
-notifications, because of escapes for instance, msgspec fills a class with the same attributes.
+so far, with their types. A kernel fills the columns. If there are many notifications that the
+kernel can't read, because of escapes for instance, msgspec fills a class with the same attributes.
 Neither way runs Python code for single values.
 
 A batch must give the same matches as its notifications would give one by one. So each value must be
@@ -29,7 +29,7 @@ from tidings.matching.json_columns import KINDS, JsonReader
 
 MOST_NAMES = 256  # the most attributes of the record class
 MOST_LEARNED = 8  # the most notifications of one batch whose attributes are added to the class
-MOST_ODD = 8  # if more than 1 of MOST_ODD notifications is left out, no batch is built
+MOST_ODD = 8  # if more than one in MOST_ODD notifications is left out, no batch is built
 EXACT = 2.0**53  # whole numbers below this are exact as doubles
 
 _decode = msgspec.json.Decoder(dict[str, object]).decode

@@ -227,7 +227,8 @@ class ExactTable:
         return sum(map(len, self._answers.values()))
 
     def _values(self, group: Group, event: Event) -> Values | None:
-        """The values of an event that determine a group's answer; None if they have other types."""
+        """The values of an event that determine a group's answer; None if one has a type that is
+        not in `_PLAIN`."""
         values = tuple(event.get(name, ABSENT) for name in group or ())
         return values if all(type(one) in _PLAIN for one in values) else None
 

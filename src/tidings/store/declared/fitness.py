@@ -137,6 +137,6 @@ def _find_changes(before: Attributes | None, after: Attributes | None) -> list[s
 
 
 def _may_use(one: StoredFilter, names: list[str]) -> bool:
-    """Whether a filter may use one of the names. In SQL, a name is in the text as it is, unless it
-    has a backtick."""
+    """Whether a filter may use one of the names. SQL contains each name exactly as it is declared,
+    unless the name has a backtick."""
     return one.dialect != "sql" or any("`" in name or name in one.text for name in names)

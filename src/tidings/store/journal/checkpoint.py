@@ -211,7 +211,7 @@ def _take(state: JournalState, part: Part) -> None:
         for one in part.part.values():
             integer, many = state.integer, len(state.bulks)
             state.adopt(one.bulk)
-            state.integer = integer  # as in the last change, which may be after the adoption
+            state.integer = integer  # the last change set it, perhaps after the adoption
             if len(state.bulks) > many:  # a lost bulk was not added
                 nodes, ids = state.gone_of(many)
                 nodes.update(one.nodes)

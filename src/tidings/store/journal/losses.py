@@ -39,7 +39,7 @@ class LossReplay:
             if self._is_suspect or is_damaged:
                 damages = len(walk.damages)
                 counting.finish()
-                # more versions may be missing until an intact group has a version
+                # up to the next intact group with a version, more versions may be missing
                 self._is_suspect = not self._note_gaps(good, counting) or is_damaged
             else:
                 counting.apply_all(good)

@@ -9,9 +9,9 @@ and each node is updated once: before the next record that is not a notification
 Any record that mentions a node shows that its number was used, even if the record that added the
 node is lost. So `last_node` is the highest number that any record mentions.
 
-A named subscription holds its node. If the channel never had a rendezvous point, a node ends with
-its last subscription, and the change that ends it says so. Otherwise agents may use the node too,
-and only the rendezvous point ends it.
+A node with named subscriptions does not end. If the channel never had a rendezvous point, a node
+ends with its last subscription, and the change that ends it says so. Otherwise agents may use the
+node too, and only the rendezvous point ends it.
 
 A node that a named subscription created has the text of that subscription. As long as the
 subscription exists, only the subscription stores the text, because there may be a million long

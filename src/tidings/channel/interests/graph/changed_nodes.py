@@ -1,9 +1,9 @@
-"""Finds the nodes that have other nodes below them since filters are read differently.
+"""Finds the nodes that have different nodes below them, now that filters are read differently.
 
 A subscriber knows the numbers of notifications at all nodes below its own. It treats an unknown
 node as new, with numbers that begin with 1, and learns of missing numbers only at nodes that are
-still below its own. So no node may begin or cease to cover an existing node. A node that would is
-replaced by a new one, and its subscribers continue there.
+still below its own. So no node may begin or cease to cover an existing node. A node that would do
+so is replaced by a new node, and its subscribers continue there.
 """
 
 from __future__ import annotations

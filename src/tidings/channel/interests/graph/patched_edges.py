@@ -20,7 +20,7 @@ from tidings.matching.covering import bounds, ranges
 from tidings.matching.tallies import edge_kernels, tag_kernels
 
 Array = npt.NDArray[Any]
-MOST_SPAN = 8  # a table may span this many numbers for each number in it, and LEAST_SPAN more
+MOST_SPAN = 8  # a table spans at most this many times the count of its numbers, plus LEAST_SPAN
 LEAST_SPAN = 4096
 
 

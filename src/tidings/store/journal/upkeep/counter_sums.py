@@ -84,8 +84,8 @@ class CounterSums:
         for node, times, number, serial in rows.tolist():
             counter = counters.setdefault(node, Counter())
             counter.total += times
-            # `_last` may have a later number than the table; if it has none, the table's number
-            # counts, even if it is lower
+            # `_last` may have a later number than the table; if it has no number of this node, the
+            # table's number counts, even if it is lower than the counter's
             if number and (number > counter.count or node not in self._last):
                 counter.count, counter.latest = number, serial
         highest = int(self._keys.max(initial=0))

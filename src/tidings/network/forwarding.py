@@ -99,7 +99,8 @@ class Forwarder:
     def _note(
         self, learning: Learning, buffer: bytes, starts: list[int], runs: list[tuple[int, Plan]]
     ) -> None:
-        """Keep forwarded frames that have contexts for learning, as many as there is room for."""
+        """Note the forwarded frames that have contexts, so that the node learns from them; only as
+        many as there is room for."""
         room = learning.room
         if not room:
             learning.left_out += len(starts)

@@ -29,7 +29,7 @@ from tidings.routing.forwarding import Cache, MovingRouter, Name, Sent
 from tidings.routing.protocol import NONE, Break, find_exact, messages as m, relate_dialect
 
 UPSTREAM = "<upstream>"
-FEW = 8  # if there are more publications, they are sent as one piece
+FEW = 8  # more publications than this are sent together, directly over the link
 MOST_UNREAD = 100_000  # the most unread notifications of one subscription
 ANONYMOUS = "agent-"  # the prefix of the names of agents that were given no name
 BUSY = 1 << 20  # while more bytes wait to be sent, publications are not repeated
@@ -440,7 +440,7 @@ class AgentChannel(Publishing):
         """Do the work that is due."""
         self._dispatch(self._router.tick(now))
         link = self._agent_link
-        if link.waiting < BUSY and link.has_credit(self):  # not while much is unsent
+        if link.waiting < BUSY and link.has_credit(self):  # no repetitions while much is unsent
             self._hand_over(PUBLISHER, self._publisher.tick(now))
         for number, (machine, subscription) in [*self._subscriptions.items()]:
             self._hand_over(number, machine.tick(now))

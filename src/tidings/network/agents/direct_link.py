@@ -130,7 +130,7 @@ class DirectLink:
         self._due = now + max(1.0, message.seconds / PARTS)
         if self._link is not None:
             self.send(m.Present(self._request, message.ticket.encode()))
-            self._dispatch(self._router.move(DIRECT, now))  # it may be moving back to the tree
+            self._dispatch(self._router.move(DIRECT, now))  # subscriptions may be moving back
         else:
             self._is_connecting = True
             self._spawn(self._connect(message))
@@ -140,8 +140,8 @@ class DirectLink:
         self._pause = min(2 * self._pause, PAUSES[1])
 
     async def _connect(self, offered: m.Offered) -> None:
-        """Make the link. It is as secure as the link to the router; if the rendezvous point can't
-        be reached, nothing changes."""
+        """Make the link. The link uses TLS if the link to the router does; if the rendezvous point
+        can't be reached, nothing changes."""
         link: AgentLink | None = None
         try:
             place = parse_address(f"tidings://{offered.address}/{self.channel_name}")

@@ -76,7 +76,7 @@ class _Piece(msgspec.Struct):
 
 
 class _Chunks:
-    """The notifications of `publish_many`, PIECE at a time."""
+    """The notifications of `publish_many`, in pieces of PIECE notifications."""
 
     def __init__(self, given: Iterator[Any]) -> None:
         self._given = given
@@ -343,8 +343,8 @@ class Publishing(ABC):
 
     @property
     def _ahead(self) -> int:
-        """How many chunks of `publish_many` are tagged at a time. A preprocessor tags the next
-        chunks while the previous one is sent; this process tags one chunk at a time."""
+        """How many pieces of `publish_many` are tagged at a time. A preprocessor tags the next
+        pieces while the previous one is sent; this process tags one piece at a time."""
         return AHEAD if self._tagging == "preprocessor" else 1
 
     def _begin_tagging(self, pairs: _Pairs) -> Awaitable[list[bytes]]:

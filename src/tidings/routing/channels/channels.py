@@ -30,7 +30,7 @@ from tidings.routing.protocol.limits import Limits
 from tidings.routing.protocol.times import Times
 
 MISSED = 4  # a channel that misses this many beats counts as silent
-KEEP_ALIVE = 8  # neighbours that want nothing get one beat in this many ticks of half a beat
+KEEP_ALIVE = 8  # ticks of half a beat between two beats to a neighbour that wants nothing
 QUIET = 2  # beats without traffic after which a channel may sleep
 
 
@@ -338,7 +338,8 @@ class Channels:
             return False
         hop, links = self._hops[channel.hop], [self._links[one] for one in channel.below]
         said = hop.repeats.said.get(channel.up)
-        # some time after its start, a state machine reports how far its neighbours have come
+        # a state machine tells its hop how far its neighbours have come only some time after its
+        # start
         if not isinstance(said, m.Resubscribe) or said.done < machine.serial_done_below():
             return False
         return (

@@ -35,8 +35,8 @@ from tidings.routing.protocol import messages as m
 
 WINDOW = 2 << 20  # bytes of one channel that may be in flight, or held, on one link
 MOST_WAITING = 32 << 20  # bytes of notifications that wait on one link
-STUCK = 2  # a link is closed when this many times `most` bytes of one channel wait
-OVERDRAWN = 4  # a neighbour with more windows of held publications is not read
+STUCK = 2  # in multiples of `most`: if more bytes of one channel wait, the link is closed
+OVERDRAWN = 4  # beyond this many windows of held publications, a neighbour's link is not read
 MOST_HELD = 64 << 20  # bytes of publications that wait at one node
 _SMALL = 256  # bytes that are counted for a message without content
 

@@ -64,7 +64,7 @@ class Links:
         return self.neighbours[link].flow
 
     def note_taken(self, link: Name, number: int) -> list[Out]:
-        """Return more credit for a neighbour, if it is due, after frames arrived from it."""
+        """After frames arrived from a neighbour, return a Credit for it, if one is due."""
         known = self.neighbours.get(link)
         if known is None:
             self._owed.discard((link, number))
@@ -88,7 +88,7 @@ class Links:
         return known is not None and known.flow.is_stuck
 
     def note_taken_above(self, hop: Name, number: int) -> list[Out]:
-        """Return more credit for a hop, if it is due, after frames from it were passed on."""
+        """After frames from a hop were passed on, return a Credit for it, if one is due."""
         limit = self.hop(hop).flow.raise_limit(number)
         return [] if limit is None else [(hop, 0, m.Credit({number: limit}))]
 

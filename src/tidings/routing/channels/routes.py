@@ -1,7 +1,7 @@
 """A table that maps each channel to its hop: the next node on the way to its rendezvous point.
 
 "fx"         ──> east        the name of a channel
-"orders-*"   ──> west        all names that begin with "orders-"; the longest one is used
+"orders-*"   ──> west        names that begin with "orders-"; the longest prefix counts
 "*"          ──> west        all other channels
 """
 

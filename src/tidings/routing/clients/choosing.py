@@ -7,10 +7,10 @@ the agent measures round trips itself.
 The cost of a router is its round trip divided by the free share of its capacity. An agent moves
 only to a router with a much lower cost (BETTER), after a random delay, if that router is still
 better by then. After a move, the agent stays for a while. Many agents see the same loads. So each
-of them moves only with a certain probability: the share of its router's agents that must leave
-until the other router is no longer much better. It chooses at random among the good routers, and
-the delays spread the moves over several reports. So agents do not all move to the same router, and
-do not move back and forth.
+of them moves only with a certain probability: the share of its router's agents that would have to
+leave before the other router is no longer much better. An agent chooses at random among the good
+routers, and the delays spread the moves over several reports. So agents do not all move to the same
+router, and do not move back and forth.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FULL = 0.95  # agents leave a router with a higher load, whatever the costs are
 ROOM = 0.85  # no agent moves to a router with a higher load
 LONG = 8 << 20  # bytes; a router with this many bytes in its queues is full
 SIMILAR = 1.5  # routers with up to this multiple of the lowest cost are equally good
-FEWEST = 0.02  # the smallest share of its agents that leaves a router, if any do
+FEWEST = 0.02  # if agents should leave a router, at least this share of its agents does
 MEASURED = 4  # round trips to measure after each advice
 
 

@@ -76,7 +76,7 @@ class Confirming:
         self._counts: dict[int, int] = {}  # counts that the rendezvous point may not have
         self._wants_drop = only_drops
         self._under_way: tuple[int, int, int, float] | None = None  # request, serial, upto, time
-        self._request = 1 << 40  # the next request; others of a subscriber have lower numbers
+        self._request = 1 << 40  # next request; a subscriber's other questions have lower numbers
 
     @property
     def must_drop(self) -> bool:

@@ -142,8 +142,8 @@ class Publisher:
 
     def join(self, now: float) -> list[Sent]:
         """Repeat all unsettled notifications over a new link, if stamps are settled in any order.
-        Those that waited at the other end of the old link are gone, and as other stamps are
-        settled, no silence would reveal this."""
+        Those that waited at the other end of the old link are gone. No silence would show this to
+        the publisher, because other stamps are still settled."""
         return self._say_again(now) if self._unsettled.is_unordered else []
 
     def tick(self, now: float) -> list[Sent]:
@@ -160,7 +160,7 @@ class Publisher:
         self._said = now
         if not unsettled.is_unordered:
             return out + self._say_again(now, min(AGAIN, self.window))
-        many, self._again = self._again, 2 * self._again  # later ones are not held back
+        many, self._again = self._again, 2 * self._again  # later publications do not wait for these
         return out + self._messages(unsettled.draw_first(many))
 
     # -- acknowledgments -----------------------------------------------------------------------

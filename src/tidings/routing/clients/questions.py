@@ -3,11 +3,11 @@
     counting      how many notifications has each node had?
     recovering    where are these missing notifications?
 
-Only one of the two is open at a time. Each repeated question causes another complete answer, and
-routers drop answers that are too late. So a subscriber asks a busy network less often, and for
-fewer notifications: each unanswered question doubles the pause, and from the second one on also
-halves the number of notifications that are requested. The pause is at least 1.5 times as long as
-the last answer took, but no longer than routers remember a question.
+Only one of the two questions is open at a time. Each repeated question causes another complete
+answer, and routers drop answers that are too late. So a subscriber asks a busy network less often,
+and for fewer notifications: each unanswered question doubles the pause, and from the second one on
+also halves the number of notifications that are requested. The pause is at least 1.5 times as long
+as the last answer took, but no longer than routers remember a question.
 """
 
 from __future__ import annotations

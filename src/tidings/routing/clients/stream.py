@@ -304,7 +304,7 @@ class Stream:
     def _give_up(self, ranges: Iterable[m.Range]) -> None:
         """Stop waiting for numbers. These numbers do not show how many notifications are lost,
         because a notification may have several of them, or may have arrived without one. The next
-        answer to a count shows it."""
+        answer to a count shows how many are lost."""
         self._tracker.give_up(ranges)
         self._close_past()
 

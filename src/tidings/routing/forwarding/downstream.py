@@ -440,8 +440,8 @@ class Downstream(ABC):
     # -- timeouts ------------------------------------------------------------------------------
 
     def keep_alive(self, now: float, shares: int) -> list[Sent]:
-        """Send a beat to about one in `shares` of the neighbours that want nothing. Call this so
-        often that `shares` calls take at most as long as four beats."""
+        """Send a beat to about one in `shares` of the neighbours that want nothing. Call this often
+        enough that `shares` calls happen within four beats."""
         self.context.now = now
         self.beats.keep_alive(shares)
         return self.drain_outgoing()

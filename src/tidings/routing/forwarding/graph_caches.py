@@ -53,8 +53,8 @@ class GraphCaches:
         self._dropping: list[Droppable] = []
 
     def add(self, cache: Cache) -> Cache:
-        """Add a cache. From now on, the cache drops the outdated results, or all results, at each
-        change."""
+        """Add a cache. From now on, each change to the graph makes the cache drop its outdated
+        results, or all results."""
         if isinstance(cache, Droppable):
             self._dropping.append(cache)
         else:

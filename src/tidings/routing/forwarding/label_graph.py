@@ -214,8 +214,9 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
 
     def around(self, number: int, neighbour: Neighbour) -> tuple[Label, Label]:
         """The parents and children of a node among the nodes that a neighbour subscribes to. The
-        neighbour must subscribe to the node; it needs them to put the node into its own graph.
-        Cost: a visit to each node whose label contains this node, and to its edges."""
+        neighbour must subscribe to the node; it needs the parents and children to put the node into
+        its own graph. Cost: a visit to each node whose label contains this node, and to its
+        edges."""
         slot = self._slot(number)
         if not self.is_subscribed(number, neighbour):
             raise GraphError(f"{neighbour} does not subscribe to node {number}")

@@ -51,8 +51,8 @@ class Labelling(CoverGraph, Generic[Neighbour]):
 
     def _lower(self, slot: int, number: int, neighbour: int, label: Label | None) -> None:
         """Update labels after a neighbour subscribed to a node, where its label was `label` before.
-        If the label of a lower node contains no node below this one, this node replaces the nodes
-        of `label` in it, because they cover this node."""
+        In the label of each lower node that contains no node below this one, this node replaces the
+        nodes of `label`, because they cover this node."""
         own, above = (number,), frozenset(label or ())
         lower = Below(self._edges, self._slots, slot)
 
@@ -86,7 +86,7 @@ class Labelling(CoverGraph, Generic[Neighbour]):
         its children."""
         every, pool, bit = self._labels, self._pool, 1 << neighbour
         counts, children = self._edges.down.counts, self._edges.down.values
-        known: dict[Labels[Neighbour], Labels[Neighbour]] = {}  # shared labels: the old and the new
+        known: dict[Labels[Neighbour], Labels[Neighbour]] = {}  # shared labels: old to new
         todo = [*children(slot)]
         while todo:
             one = todo.pop()

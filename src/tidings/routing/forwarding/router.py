@@ -429,7 +429,8 @@ class Router(Downstream):
         mine = [*filter(self._is_mine, self.held)]
         parts = 1 + len(mine) // WANTED
         nodes = _slice_nodes(mine, parts)
-        while max(map(len, nodes)) > 2 * WANTED:  # for example, if all numbers are even
+        # slices can be very unequal, for example if all numbers are even
+        while max(map(len, nodes)) > 2 * WANTED:
             parts += 1
             nodes = _slice_nodes(mine, parts)
         return [

@@ -39,7 +39,7 @@ class Mode(Enum):
 
 
 class Forwarding(msgspec.Struct, frozen=True):
-    """How to forward, and the cost of rewriting and of sending on this machine."""
+    """How to forward, and how much time rewriting and sending take on this machine."""
 
     mode: Mode = Mode.LABELS
     rewrite: float = 2000.0  # nanoseconds to rewrite the front of a frame

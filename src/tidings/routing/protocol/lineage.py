@@ -20,10 +20,10 @@ itself, because claims of other neighbours could be forged. A router passes a li
 accepting it. The numbers of lives are random: they have no order, and do not come from a clock.
 
 Late messages from an abandoned life do not make it current again: a node above that only lags
-behind will soon catch up. If the node above stays in an abandoned life for long, that life is
-accepted again, always as a break. A root can return to an abandoned life: this happens when its
-virtual machine is restored from a snapshot. So it is safe to forget the oldest abandoned lives when
-there are many.
+behind will soon catch up. But a root can return to an abandoned life, when its virtual machine is
+restored from a snapshot. So if the node above stays in an abandoned life for long, that life is
+accepted again, always as a break. Because it is a break, it is safe to forget the oldest abandoned
+lives when there are many.
 """
 
 from __future__ import annotations

@@ -130,8 +130,9 @@ class Cursors:
         held: frozenset[int] = frozenset(),
         term: int = 0,
     ) -> None:
-        """`held` has the nodes of named subscriptions without cursors, which are those of
-        pipelines. `term` is the highest term so far, including the terms of dropped names."""
+        """`held` has the nodes of named subscriptions without cursors, which are those that
+        commands make (nodes/holding.py). `term` is the highest term so far, including the terms of
+        dropped names."""
         self.known = dict(known)
         self._held = {*held}
         self._most = most

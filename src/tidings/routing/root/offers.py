@@ -1,5 +1,5 @@
-"""Links of agents to the rendezvous point itself. They bypass the tree if few others want the same
-notifications.
+"""Links of agents to the rendezvous point itself. Such a link bypasses the tree, and is offered if
+few others want the same notifications.
 
     agent ──Apply──> routers ──> here: few want its nodes ──Offered──> agent: an address, a ticket
     agent ══════════ second link, with the ticket ══════════> here: a neighbour like any other

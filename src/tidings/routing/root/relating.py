@@ -46,9 +46,9 @@ class Relating(Protocol):
     def relate(
         self, content: bytes, lowest: Label, matched: Collection[int], upto: int | None
     ) -> Relation:
-        """The relation of a notification with these attributes, these lowest exact nodes, and all
-        exact nodes that match it. `upto` is the version of a tag that lacks newer exact nodes.
-        Never raises."""
+        """The relation of a notification, given its attributes, its lowest exact nodes, and all
+        exact nodes that match it (`matched`). `upto` is the version of a tag that lacks newer exact
+        nodes. Never raises."""
 
     def begin_slice(self) -> Callable[[], bool]:
         """Begin to relate many notifications. Return a function that says whether this has taken so

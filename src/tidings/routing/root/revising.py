@@ -53,8 +53,8 @@ def make_steps(
             continue
         node, source = min((replaced.get(one, one), one) for one in equal_to(old))
         below, now_below = before.descendants(old) | {old}, after.descendants(source) | {source}
-        # of nodes that are alike, those with higher numbers lie above: a new one above all that
-        # stay
+        # among nodes with the same meaning, higher numbers lie above lower ones, so a new node lies
+        # above all nodes that stay
         stay = {one for one in alike(source) if one not in replaced} if source in replaced else ()
         if stay:
             now_below |= after.descendants(max(stay)) | stay

@@ -56,7 +56,7 @@ class HandOut:
         return self.most - len(self.inbox) - (0 if self.order is None else len(self.order))
 
     def is_full(self) -> bool:
-        """Is there no room for notifications that were not requested? Requested notifications are
+        """Must notifications that were not requested be dropped? Requested notifications are
         accepted as long as the inbox has room, because they precede those that are held back."""
         return self.room() <= 0
 
@@ -188,8 +188,8 @@ class HandOut:
     def _put_together(
         self, publisher: str, message: m.Notification, about: About, payload: bytes
     ) -> bytes | None:
-        """The payload of a notification that is no piece; the whole payload if this was the last
-        missing piece; otherwise None."""
+        """The payload of a notification. For a piece: the whole payload if this was the last
+        missing piece, otherwise None."""
         found: bytes | None = payload
         piece = about.piece
         self._pieces.pass_by(publisher, message.stamp, piece)

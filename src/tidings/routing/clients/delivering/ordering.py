@@ -122,7 +122,8 @@ class Ordering:
         """About `room` of the missing numbers: for each node, as many as are expected up to the
         horizon if they are spread evenly. Nothing is missing up to the serial `complete`. The node
         that holds back most notifications comes first. Notifications after the last count can't be
-        handed out yet, so they are requested only if none before it are missing."""
+        handed out yet, so they are requested only if no notification before the count is
+        missing."""
         by_node: dict[int, list[m.Range]] = {}
         for one in missing:
             by_node.setdefault(one.node, []).append(one)
@@ -150,8 +151,8 @@ class Ordering:
         return bool(self._held) and self.frontier(tracker) == self.counted
 
     def hold(self, one: Held, now: float, *, is_requested: bool) -> None:
-        """Hold a notification back. A requested notification may be older than the doubt, so it
-        can't help to end it."""
+        """Hold a notification back. A requested notification may be older than the doubt, so its
+        serial does not help to end the doubt."""
         if self._doubt and not self._after and not is_requested:
             self._after = one.serial
         if not self._held:

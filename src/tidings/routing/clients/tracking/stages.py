@@ -49,10 +49,11 @@ class Stages:
         self._past: list[Past] = []  # earlier meanings with missing notifications, in order
 
     def advance(self, step: Step, complete: int, missing: int) -> None:
-        """Begin another meaning. Up to the serial `complete`, nothing is missing; after it,
-        `missing` notifications are. The counts at the end of the present meaning show which numbers
-        these have. A meaning without serials is left out. Such a meaning occurs if a rendezvous
-        point was killed during a revision, and begins the revision again."""
+        """Begin another meaning. In the present meaning, nothing is missing up to the serial
+        `complete`, and `missing` notifications are missing after it. The counts in the step show
+        the numbers of the missing notifications. A meaning without serials is left out. This
+        happens if a rendezvous point was killed during a revision, and then began the revision
+        again."""
         if step.serial > self._since and missing > 0:
             late = {node for node, serial in step.ended.items() if serial <= complete}
             self.now.learn({node: many for node, many in step.ends.items() if node not in late})

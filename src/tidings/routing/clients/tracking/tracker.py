@@ -5,7 +5,8 @@
 A number is *settled* if its notification has arrived or is lost. A subscriber begins with the
 counts of its node and of all nodes below it. A node that is not among them is new, and its first
 number is 1. The marks of a notification are settled together, except those that a router on the way
-did not know to concern this subscriber. So a notification with a settled mark is a duplicate.
+left out because it did not know that they concern this subscriber. So a notification with a settled
+mark is a duplicate.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ subscribes or unsubscribes. Looking up an equal object takes longer than changin
 one node uses an object with the labels of several neighbours, and a change at a node above affects
 it, the object is changed in place.
 
-Invariant: no two known objects are equal, and each known object is used by a node.
+Invariant: no two objects that the pool knows are equal, and each of them is used by a node.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class SlotLists:
         self.pool = array("I", _ZERO)  # index 0 is never used: 0 means "no block"
         self._seconds = array("I") if paired else None  # the second value, if a list has only one
         self._rooms = array("B")  # the room of the block, as a power of two
-        self._free = array("I")  # by room: the first free block; each contains the next
+        self._free = array("I")  # by room: the first free block; each points to the next
         self._spare = 0  # free blocks
 
     def add_owner(self) -> None:

@@ -78,7 +78,7 @@ class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
     dropped: Number = 0
     neighbours: Number = 0  # below
     links: Annotated[tuple[LinkStatus, ...], msgspec.Meta(max_length=MOST_LINKS)] = ()
-    undeclared: Number = 0  # attributes in publications that the channel does not declare
+    undeclared: Number = 0  # attributes that publications have but the channel does not declare
     channels: Number = 1
     asleep: Number = 0  # channels without traffic
     defined: Short = ""  # identifies the kind of interest in the file of a rendezvous point

@@ -54,7 +54,7 @@ class NodeTable:
         self._stamp = 0
 
     def drop(self, nodes: Collection[int]) -> None:
-        """Forget nodes. The caller must also give all nodes below them."""
+        """Forget nodes. The caller must also pass all nodes below them."""
         known = self._known
         dropped = [node for node in nodes if known.pop(node, None) is not None] if known else []
         if self._used > 2 * len(self._known) + MOST_FORGOTTEN:

@@ -110,7 +110,7 @@ class NodeLifecycle(NodePart):
         self.unwanted[node] = self._context.now
 
     def is_left(self, node: int) -> bool:
-        """Whether a node is not new, nobody wants it, and no related node lies above it."""
+        """Whether a node is unwanted and not new, and has no related node above it."""
         above = () if self._relating is None else self._relating.dependents(node)
         return not (above or node in self._subscriptions.wants or node in self.makers)
 

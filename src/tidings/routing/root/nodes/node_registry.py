@@ -23,7 +23,7 @@ from tidings.routing.root.history import Gone, History
 
 PAGE = 2_000  # changes
 PAGE_BYTES = 1 << 20  # bytes of filters in a page
-MOST_HIDDEN = 1_000  # how many more newer nodes are checked if some may be hidden
+MOST_HIDDEN = 1_000  # if some nodes may be hidden, this many more than `most` are checked
 
 
 class Registry:

@@ -109,7 +109,7 @@ class Placing(NodePart):
         if self._queue.failed:
             return self._queue.failed, None
         try:
-            if message.node:  # `knows` has compared the filter with the text
+            if message.node:  # `knows` has checked that this is the node of the filter
                 placed = Placed(message.node, (), ())
             else:
                 related = split_related(message.stored)

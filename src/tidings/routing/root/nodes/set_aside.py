@@ -29,7 +29,7 @@ from tidings.routing.root.nodes.lifecycle import NodeLifecycle
 from tidings.routing.root.nodes.parts import NodePart, Parts
 from tidings.routing.root.ownership import MOST_OWNERS, ShareVerdict, judge, lighten
 
-MARKS, MATCH = "give marks to", "match"  # verbs in the message to an owner
+MARKS, MATCH = "give marks to", "match"  # what too many filters do, in the message to an owner
 MOST_FITTING = 100_000  # headers
 MOST_NAMED = 4 * MOST_OWNERS  # owners of a node that one router may name
 
@@ -108,8 +108,8 @@ class SetAside(NodePart):
         return bool(verdict.aside)
 
     def _add_dependents(self, verdict: ShareVerdict) -> None:
-        """Add the related nodes of the nodes to be set aside, in front of them, so that they are
-        also removed first."""
+        """Also set aside the related nodes of the nodes that are set aside. The related nodes come
+        first, so that they are also removed first."""
         if self._relating is not None and verdict.aside:
             above = {
                 one: why
@@ -146,7 +146,7 @@ class SetAside(NodePart):
 
     def own(self, node: int, owners: Iterable[str]) -> None:
         """Set the owners of a node."""
-        if self._queue.failed:  # by now, another state machine may use the journal
+        if self._queue.failed:  # another state machine may already use the journal
             return
         if self._claims.replace(node, owners):
             self._queue.set_owners(node, self._claims.owners(node))

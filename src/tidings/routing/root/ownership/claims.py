@@ -52,7 +52,7 @@ class Claims:
         self._sizes = NodeValues()
         self._confirmed: dict[int, float] = {}  # when the owners of a node were last confirmed
         self._doubted: set[int] = set()  # nodes whose claims are unsure although they are recent
-        self._ages: deque[tuple[float, int]] = deque()  # times, each with the newest node then
+        self._ages: deque[tuple[float, int]] = deque()  # a time, and the newest node at that time
         self._old = 0  # nodes up to this one are old: their owners may have left
         self._aside = 0  # filters that are remembered as set aside
         self._now = 0.0
@@ -241,7 +241,7 @@ class Claims:
         return why or next(iter(held.aside.values()))
 
     def make_room(self, node: int) -> None:
-        """Let the owners of a node that nobody wants any more ask for another filter."""
+        """Nobody wants a node any more: allow its owners to ask for another filter."""
         for owner in self.owners(node):
             held = self.holdings[owner]
             if held.aside:

@@ -94,8 +94,8 @@ class Intake:
             self._queue.hold_record(record)
 
     def _expect(self, sender: Name, message: m.Publish) -> int | None:
-        """The stamp that a publisher must send next. If its `first` can't be true, return None, and
-        tell the publisher."""
+        """The stamp that a publisher must send next. If the claim in `first` can't be true, return
+        None, and tell the publisher."""
         who, first = message.publisher, message.first
         expected = self._stamps.expect(who, first, message.stamp)
         if expected is None and who in self._stamps.known:

@@ -101,12 +101,13 @@ class UnorderedStamps(Stamps):
     once, in any order.
 
     For each publisher, this class remembers one range of accepted stamps, and further accepted
-    stamps one by one. A publisher says that all stamps before its `first` are settled. The range is
-    then moved so that it reaches the stamp before `first` and late copies are recognised; other
-    stamps before `first` are forgotten. A stamp never counts as accepted only because somebody says
-    so, so an impostor can cause repetitions, but no losses. After a restart of the process, nothing
-    is remembered: publications that the publisher still repeats may be stored twice, under two
-    serials, and subscribers drop the second copy by its stamp.
+    stamps one by one. A publisher says that all stamps before its `first` are settled. Then the
+    range is moved, if necessary, to the accepted stamps just before `first`, so that late copies of
+    these are recognised; other stamps before `first` are forgotten. A stamp never counts as
+    accepted only because somebody says so, so an impostor can cause repetitions, but no losses.
+    After a restart of the process, nothing is remembered: publications that the publisher still
+    repeats may be stored twice, under two serials, and subscribers drop the second copy by its
+    stamp.
     """
 
     def __init__(self) -> None:
@@ -135,7 +136,7 @@ class UnorderedStamps(Stamps):
             return  # keeping some settled stamps does no harm, and removing them takes long
         self._first[who] = first
         low, high = self._ranges.get(who, (0, 0))
-        if first < low and high - low <= MOST_OPEN:  # the range is beyond the settled stamps
+        if first < low and high - low <= MOST_OPEN:  # the range begins after the settled stamps
             self._done.setdefault(who, set()).update(range(low, high))
             high = 0
         if first > high:  # the range does not reach the last settled stamp

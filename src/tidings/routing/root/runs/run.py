@@ -162,8 +162,8 @@ def join_runs(runs: Sequence[Run]) -> Run:
 
 
 def find_runs(buffer: bytes, starts: Sequence[int]) -> Iterator[tuple[int, Run | None]]:
-    """Find the runs of publications in a buffer. Yields, in order, each run with the position of
-    its first frame, and every frame outside runs as its position and None."""
+    """Find the runs of publications in a buffer. Yields pairs, in order: the position of the first
+    frame of a run, and the run; or the position of a frame outside runs, and None."""
     from tidings.routing.root.runs import run_kernels as kernels  # compiled
 
     columns = np.empty((len(starts), kernels.COLUMNS), np.int64)

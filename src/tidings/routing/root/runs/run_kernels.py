@@ -20,7 +20,7 @@ import numpy as np
 
 from tidings.matching.jit import kernel
 
-OTHER, SAME, NEW = 0, 1, 2  # not read; the same publisher as in the frame before; another one
+OTHER, SAME, NEW = 0, 1, 2  # not read; publisher of the previous frame; another publisher
 COLUMNS = 14
 FRONT = 12  # bytes of a body before the metadata: the magic bytes, and a size
 

@@ -66,7 +66,7 @@ def need_mapping(event: object) -> None:
         )
 
 
-SURELY_PARSED = MAX_DEPTH // 3  # a level of an expression takes at most three levels of its text
+SURELY_PARSED = MAX_DEPTH // 3  # one level of an expression is at most three levels of text
 
 
 def _need_depth(text: str) -> None:
@@ -226,9 +226,9 @@ class Filter:
 
     @cached_property
     def note(self) -> str:
-        """One sentence about a filter that was probably not meant as written: it can never match,
-        and why; or it always matches although it reads attributes. For all other filters, the note
-        is empty."""
+        """One sentence about a filter that was probably not meant as written: that it can never
+        match, and why; or that it always matches although it reads attributes. For all other
+        filters, the note is empty."""
         return oddities.sentence_of(self.expression, self.form, self._attributes)
 
     # -- combinations --------------------------------------------------------------------------

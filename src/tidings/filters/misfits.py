@@ -71,7 +71,7 @@ def misfits_of(form: Form, types: Types) -> list[Misfit]:
         allowed[term] = allowed[term] | values if term in allowed else values
     found: set[Misfit] = set()
     elsewhere: set[Path] = set()  # columns that a program of another dialect reads
-    fitting: set[Path] = set()  # columns with a test that fits, or that null passes
+    fitting: set[Path] = set()  # columns with a test that fits, or one that null passes
     for term, values in allowed.items():
         node = form.terms[term]
         if program_of(node) is not None:

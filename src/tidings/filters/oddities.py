@@ -90,7 +90,7 @@ class Conflict(msgspec.Struct, frozen=True):
 
     conditions: tuple[Expression, ...]
     term: Expression | None = None
-    """The term of which no value passes all conditions; None if the conflict is between several
+    """The term for which no value passes all conditions; None if the conflict is between several
     terms."""
     alternatives: int = 0
     """How many other alternatives there are, which can't match either."""

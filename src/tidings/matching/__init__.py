@@ -13,7 +13,7 @@
     diagrams/       filters with too many boxes, evaluated together as decision diagrams
     segments/       filters compiled into arrays; batches joined with them, single events looked up
     covering/       the same join on filters: which covers which, in bulk
-    placing/        what covers a new filter, and what it covers, by indexes
+    placing/        indexes that find which filters cover a new one, and which it covers
     tallies/        turns matches into tags and counts
     json_columns/   many flat JSON objects as a record batch, by kernels
     disk/           matchers and snapshots as folders of mapped Arrow files

@@ -3,9 +3,9 @@
     values ──> codes: one for each term, however many filters test it (`coded`)
                  |
     boxes in the cells and slices of the event (`candidates`)
-                 |  each until a test fails: comparisons of codes (`compared`), some of them equal
-                 |  to one that another box has made before (`different` ones are left)
-    boxes with a rest: tests that must be evaluated (`asked`), a term only once (`evaluated`)
+                 |  each until a test fails: comparisons of codes (`compared`); a comparison that
+                 |  several boxes need counts once in `different`
+    boxes with a rest: tests that must be evaluated (`asked`), each term once (`evaluated`)
 
 This module repeats, step by step and slowly, what probe_kernels.py does, and finds the same boxes.
 This module is for measurements, not for matching.

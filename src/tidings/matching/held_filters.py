@@ -347,7 +347,7 @@ class HeldFilters:
         with self._merging, shorten_turns():
             self._crowded = False
             self._seal()
-            with self._sealing, self._lock:  # no part that uses the current slots is being built
+            with self._sealing, self._lock:  # so that no part with the current slots is being built
                 before = self._state
                 dead = before.register.dead[: before.register.size].copy()
                 count = self._dead_count

@@ -295,7 +295,7 @@ class Matcher(HeldFilters):
     def iter_matches(self, event: Event) -> Iterator[Hashable]:
         """The ids of the filters that match one event, each as soon as it is decided. First come
         the filters that indexes find, then those that are evaluated as diagrams, test by test.
-        Changes to filters after the first id may or may not be seen."""
+        Changes to filters that are made after the first id is yielded may or may not be seen."""
         need_mapping(event)
         event = event if self.attributes is None else self.attributes.read(event)
         with self._lock:
@@ -462,7 +462,8 @@ class Matcher(HeldFilters):
         empty = dead[: register.size] == 0
         for sealed in state.parts:
             empty[sealed.part.segment.arrays.box_slot] = False
-        # Filters that are set aside, or that another thread is adding, have no boxes either.
+        # A slot without boxes may also be that of a filter that is set aside, or that another
+        # thread is adding.
         texts = ((slot, register.text(slot)) for slot in np.flatnonzero(empty).tolist())
         return [register.id(slot) for slot, text in texts if self._is_never(text)]
 

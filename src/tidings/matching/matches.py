@@ -37,7 +37,7 @@ class Matches(msgspec.Struct, frozen=True, dict=True):
     rows: Array
     ids: Sequence[Hashable]
     names: Sequence[list[str]] | None = None
-    """For each pair the names of the parts that are true; None if they were not asked for."""
+    """For each pair, the names of the parts that are true; None if names were not asked for."""
 
     def __len__(self) -> int:
         """The number of pairs."""

@@ -51,9 +51,9 @@ class WriteBuffer:
         return [slot for slot, form in found if form.holds(event, values)]
 
     def find_rows(self, batch: pa.RecordBatch) -> Array:
-        """bool by row: whether a filter may match the row. Only rows that may match must be read as
-        events. Cost: one pass over each column by which filters are indexed. A null in the batch
-        may also mean that the value is absent."""
+        """bool by row: whether a filter may match the row. Only the rows that may match have to be
+        read as events. Cost: one pass over each column by which filters are indexed. A null in the
+        batch may also mean that the value is absent."""
         index, found = self._index, np.zeros(batch.num_rows, np.bool_)
         if index.is_loose:
             found[:] = True

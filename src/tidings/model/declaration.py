@@ -18,8 +18,9 @@ from tidings.model.errors import AttributesError, Problem
 from tidings.model.type_text import parse_inline, parse_name, parse_type
 
 Extra = Literal["open", "keep", "drop", "refuse"]
-"""What happens to fields that are not declared: filters see them; they stay in the payload only;
-they are removed; the notification is refused."""
+"""What happens to fields that are not declared, in the order of these words: filters may use them;
+they stay in the notification, but filters can't use them; they are removed; the notification is
+refused."""
 EXTRAS: tuple[Extra, ...] = get_args(Extra)
 
 _A = {"integer": "an integer"}

@@ -2,6 +2,7 @@
 
     TidingsError
     |-- FilterError         a filter was refused: says where, what was found, what was expected
+    |   |-- LimitError      a valid filter exceeds a limit
     |   `-- RefusedFilters  several filters with ids: lists what is wrong with each
     |-- AttributesError     an attribute declaration is invalid
     |-- NotificationError   a notification does not fit the declared attributes

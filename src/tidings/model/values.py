@@ -2,7 +2,7 @@
 
 A value is null (None), a Boolean, a 64-bit integer, a double, a decimal that equals neither (see
 decimals.py), a string, a date, a timestamp (UTC, microseconds) or a list of these. Values are
-compared only within one of four families. A comparison of values from different families is
+compared only within one of five families. A comparison of values from different families is
 *unknown* (None here, null in SQL):
 
     false < true
@@ -10,6 +10,7 @@ compared only within one of four families. A comparison of values from different
                                                      a double lies at its shortest decimal
     strings by code point
     dates and timestamps together by time; a date is its midnight in UTC
+    lists element by element, then by length
 
 An attribute that is missing from a notification is *absent*; one that is present may be null. SQL
 treats absent and null the same; event patterns distinguish them. In a mapping, a missing name is

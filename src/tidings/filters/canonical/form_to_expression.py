@@ -95,7 +95,7 @@ def express_test(term: Expression, values: ValueSet) -> Expression:
 
 
 def _exclude_nulls(term: Expression, values: ValueSet) -> list[Expression]:
-    """The conditions that exclude absent and null, each only if it is not in the set."""
+    """The conditions that exclude absent and null, unless they are in the set."""
     if values >= sets.NULL:
         return []
     if sets.ABSENT_KEY in values:
@@ -109,7 +109,8 @@ def _is_absent(term: Expression) -> Expression:
 
 
 def _express_outcome(term: Expression, values: ValueSet) -> Expression:
-    """A condition on the outcome of a term: true, false or unknown, or one of two of these."""
+    """A condition that is true for the given outcomes of a term: one or two of true, false,
+    unknown."""
     null = sets.NULL_KEY in values
     if values >= sets.TRUE:
         return Not(IsTruth(term, False)) if null else term

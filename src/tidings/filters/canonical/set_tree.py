@@ -5,8 +5,8 @@ A *term* is an attribute, or a value computed from attributes (`reverse(name)`, 
 To eliminate unknown, the builder answers one of four questions about each condition: is it true, is
 it false, is it not true, or is it not false?
 
-    NOT (price > 5)      is it false?      price in [-Infinity, 5]
-    price > 5 IS NULL    neither           price in everything but the numbers
+    NOT (price > 5)      is `price > 5` false?           price in [-Infinity, 5]
+    price > 5 IS NULL    is the whole condition true?    price in everything but the numbers
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class Attributes:
         self._ontologies: dict[Path, Ontology] = {}
         found = read_declaration(_without_ontologies(types, (), self._ontologies))
         self.lists_subject = "subject" in found
-        """Does the declaration list `subject`, which is always declared?"""
+        """Whether the declaration itself lists `subject`, which counts as declared in any case."""
         self._tree = {"subject": DataType("string"), **found}
         subject = self._tree["subject"]
         if subject.kind != "string":

@@ -3,8 +3,8 @@
     DIALECTS[name]   parse      text in the dialect -> expression
                      function   embeds the dialect in SQL: cesql('INT(n) + 1') -> expression
                      write      expression -> text in the dialect; most dialects have no writer
-                     words      explains filters as the dialect writes them; all others are
-                                explained as SQL
+                     words      explains filters as the dialect writes them; without this hook,
+                                filters are explained as SQL
 
 `filters/dialects` fills the table. Parsers and commands look dialects up here, so none of them
 names a particular dialect.
@@ -117,8 +117,8 @@ def sql_functions() -> dict[str, SqlFunction]:
 
 
 def rekeyed_calls() -> list[str]:
-    """The start of each call, in lower case (`event_pattern(`), whose filters had other identities
-    in the first version of logs and snapshots."""
+    """The calls whose filters had other identities in the first version of logs and snapshots: the
+    start of each call, in lower case, such as `event_pattern(`."""
     found = (one.function for one in DIALECTS.values() if one.is_rekeyed)
     return [f"{one.name}(" for one in found if one is not None]
 

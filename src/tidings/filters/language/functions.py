@@ -237,7 +237,7 @@ def _preorder(tree: Any, name: Any, _fingerprint: Any = None) -> int | None:
 
 
 def _named(_name: Any, condition: Any) -> bool | None:
-    """The condition itself; like any condition, a value that is not a Boolean counts as unknown."""
+    """The condition itself; as in any condition, a value that is not a Boolean is unknown."""
     return condition if condition is True or condition is False else None
 
 

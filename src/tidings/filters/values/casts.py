@@ -28,7 +28,7 @@ CAST_NAMES = {name: name for name in CAST_TYPES} | {
     "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float",
     "to_date": "date", "to_timestamp": "timestamp", "timestamp_ltz": "timestamp",
 }  # fmt: skip
-"""Other names of the same types, and the functions that cast."""
+"""The same types by all their names, including the names of functions that cast."""
 
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _CASTABLE: dict[str, tuple[str, ...]] = {

@@ -36,8 +36,8 @@ def limit_work(
     clock: Callable[[], float], seconds: float, quick: Callable[[], float] | None = None
 ) -> Iterator[None]:
     """Within this context, `look` and `spend` raise WorkError after `seconds` have passed. `quick`
-    is a clock that is faster to read and never slower than `clock`, such as the wall clock: while
-    it shows that fewer seconds have passed, `clock` is not read."""
+    is a clock that takes less time to read and never falls behind `clock`, such as the wall clock:
+    until `seconds` have passed by `quick`, `clock` is not read."""
     before = _here.clock, _here.until, _here.quick, _here.soonest
     _here.clock, _here.until = clock, clock() + seconds
     _here.quick, _here.soonest = quick, 0.0 if quick is None else quick() + seconds

@@ -187,7 +187,7 @@ class Neighbours:
 
     def encode(self, form: Form, known: Spans | None = None) -> tuple[Boxed, ColumnReads]:
         """The boxes of a new filter, then its hull, and the attributes that all columns read,
-        including the new filter's own columns. `known` caches the spans of its sets."""
+        including the new filter's own columns. `known` caches the spans of the filter's sets."""
         known = {} if known is None else known
         foreign: dict[tuple[bool, str], int] = {}
         nodes: list[tuple[bool, Expression]] = []

@@ -1,4 +1,4 @@
-"""The join of hulls with hulls: it prepares arrays for cover_kernels.py and runs its kernels."""
+"""The join of hulls with hulls: prepare the arrays for cover_kernels.py, and run the kernels."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class CoverJoin:
 
     def pairs(self, first: int, last: int, room: int) -> HullPairs | None:
         """The coverers of the hulls [first, last), provided that no hull covers an earlier one.
-        Return None if there are more pairs than the larger of `room` and the number of hulls."""
+        Return None if there are more than max(room, number of hulls) pairs."""
         out = _make_room(max(room, self.hulls.hull_count))
         seen = np.zeros(1, np.int64)
         count = join_rows(self.hulls, self.prepared, first, last, out, seen)

@@ -80,8 +80,8 @@ def add_column(left, near, column):  # type: ignore[no-untyped-def]
 
 @kernel
 def order_tests(hulls, order):  # type: ignore[no-untyped-def]
-    """Fill `order` with the tests of each hull, sorted: the fewer tests of all hulls begin inside a
-    test, the earlier it comes."""
+    """Fill `order` with the tests of each hull, sorted by how many tests, of all hulls, begin
+    inside the test, the lowest number first."""
     starts, computed, column, spans = hulls.starts, hulls.computed, hulls.column, hulls.spans
     low, high, base = hulls.low, hulls.high, hulls.base
     share = np.zeros(column.shape[0], np.int64)

@@ -115,9 +115,9 @@ def box_in_box(outer, box, inner, other, columns):  # type: ignore[no-untyped-de
 def boxes_hold(outer, first, last, inner, other, columns, left):  # type: ignore[no-untyped-def]
     """Whether the outer boxes [first, last) contain the inner box, one box alone or all together.
 
-    If each outer box that overlaps the inner box fails to span it on a different column, some
-    corner of the inner box is outside all outer boxes, so they do not contain it. `left`, int64
-    [MOST_NEAR], is scratch.
+    Suppose that all outer boxes that overlap the inner box fail to span it, each on a different
+    column. Then some corner of the inner box is outside all outer boxes, so they do not contain it.
+    `left`, int64 [MOST_NEAR], is scratch.
     """
     near, apart, open_ = 0, True, False
     for box in range(first, last):

@@ -4,12 +4,12 @@
                                                `──class_edges──> implications ──link──┘
     event ──codes──> the kernel takes test after test, and hands out results as they are decided
 
-    diagrams.py          many filters in use: events, batches, edges that are switched in later
+    diagrams.py          many filters in use: events, batches, edges that are added later
     segment_trees.py     which filters of a segment become diagrams, and their trees of tests
     planning/            filters as units within a budget of nodes, joined by gates
-    node_classes.py      nodes that know the same, of all units, as classes and groups
+    node_classes.py      joins nodes with equal knowledge, of any units, into classes and groups
     class_edges.py       implications from classes to groups
-    diagram_arrays.py    all that as arrays, which can be saved
+    diagram_arrays.py    diagrams as arrays, which can be saved
     removal.py           the arrays without some filters
     diagram_work.py      the state of one evaluation
     diagram_kernels.py, thing_kernels.py    the hot loop; units, gates and filters that it decides

@@ -41,7 +41,7 @@ class DiagramArrays(NamedTuple):
     gates: UInt32  # things
     thing_outputs: UInt32  # [N + 1]: where the slots of a thing begin
     outputs: UInt32  # slots
-    gate_parts: UInt32  # [N]: twice the number of parts, plus the outcome of a part that decides it
+    gate_parts: UInt32  # [N]: twice the number of parts, plus the outcome that decides the gate
     root_heads: UInt32  # [T]: the first group that waits for a test at the start, or END
     root_next: UInt32  # [groups of class 0]: the next group that waits for the same test
     root_bits: Int64  # bit t: a group waits for test t at the start

@@ -54,7 +54,7 @@ def decide_unit(table, first):  # type: ignore[no-untyped-def]
         for at in range(np.int64(arrays.thing_outputs[thing]), last):
             work.results[place] = 2 * arrays.outputs[at] + value
             place += 1
-        # a unit; a gate was counted when its first part was decided
+        # the filters of a unit are counted here; a gate was counted when its first part was decided
         if arrays.gate_parts[thing] >> 1 == 1:
             touched += place - work.now[RESULTS]
         work.now[RESULTS] = place

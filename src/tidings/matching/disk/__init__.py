@@ -5,7 +5,7 @@
 
     snapshot_folder.py   writes and maps a folder; files/atomic_folder.py replaces it atomically
     manifest.py          describes a folder; its digests are compared before any file is used
-    matcher_folder.py    the files of a matcher; diagram_folder.py: of its diagrams
+    matcher_folder.py    the files of a matcher; diagram_folder.py: those of its diagrams
     index_files.py       arrays and terms as files
 
 This folder is for snapshots, spark and cli, not for users, who have `Matcher.save` and

@@ -47,7 +47,7 @@ class SavedDiagrams(msgspec.Struct, frozen=True):
 
 
 def write_diagrams(folder: Path, saved: SavedDiagrams) -> None:
-    """Write diagrams, whose edges were found, to a new folder."""
+    """Write diagrams to a new folder; their edges must have been found."""
     compiled = saved.compiled
     make_folder(folder)
     write_arrays(folder, compiled.arrays)

@@ -82,9 +82,9 @@ def write_manifest(folder: Path, kind: str, version: int, **notes: Any) -> None:
 
 
 def read_manifest(path: Path, kind: str, version: int, before: int = 2) -> Manifest:
-    """Read the manifest and check it against its own digest. The version may be `version` or one of
-    the `before` versions before it; the oldest of these has no digest. `need_files` checks the
-    files."""
+    """Read the manifest and check it against its own digest. The manifest's version may be
+    `version` or earlier; `before` is the number of earlier versions that are accepted. The earliest
+    of them has no digest. `need_files` checks the files."""
     raw = manifest_bytes(path)
     try:
         manifest = msgspec.json.decode(raw, type=Manifest)

@@ -8,7 +8,7 @@ The directory contains:
     rest.arrow       conditions to evaluate: box, and tests (MessagePack) or a wide filter's slot
     filters.arrow    id and text of every filter
     diagrams/        the filters that are diagrams (diagram_folder.py), if there are any; the probe
-                     is then that of all others
+                     then has only the other filters
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def _without_slots(segment: Segment, aside: Mapping[int, str]) -> Segment:
     flags = arrays.box_flags.copy()
     boxes = np.flatnonzero(np.isin(arrays.box_slot, list(aside)))
     flags[boxes] |= REST
-    # Numba would compile the kernels again for an array with another flag
+    # a writable copy of a read-only array would make Numba compile the kernels again
     flags.flags.writeable = arrays.box_flags.flags.writeable
     rest = {**segment.rest, **dict.fromkeys(boxes.tolist(), Rest(form=NEVER))}
     arrays = arrays._replace(box_flags=flags)

@@ -241,7 +241,7 @@ def _arrange(boxes: CompiledBoxes, segment: Segment, ends: Array) -> IndexArrays
     sizes = np.diff(boxed.tests)
     owner = np.repeat(np.arange(len(wide)), np.diff(slots))  # the slot of each box
     mask = _masks(boxed, sizes)
-    # for each slot, the first of the boxes with the most tests
+    # for each slot, its box with the most tests; the first one if there are several
     order = np.lexsort((-sizes, owner))
     chosen = order[slots[:-1][np.diff(slots) > 0]]
     chosen = chosen[wide[owner[chosen]] == 0]

@@ -14,7 +14,7 @@ import numpy as np
 
 from tidings.matching.jit.compiling import short_kernel
 
-COLUMN, LOW, HIGH, HASH, POINT = range(5)  # HASH: of the first cut; POINT: 1 for one value
+COLUMN, LOW, HIGH, HASH, POINT = range(5)  # HASH of the first cut; POINT is 1 for one value
 WORDS = 5
 
 

@@ -158,7 +158,7 @@ def _concatenate(*texts: Any) -> Any:
     size = reduce(pc.add, (pc.cast(pc.utf8_length(text), WHOLE) for text in texts))
     longest = pc.max(size).as_py() if isinstance(size, pa.Array) else size.as_py()
     if longest is not None and longest > MOST_TEXT:
-        raise NotColumnar  # the reference gives null for such a text, which must not be built
+        raise NotColumnar  # the reference gives null; such a long text must not be built
     return pc.binary_join_element_wise(*texts, pa.scalar("", TEXT), null_handling="emit_null")
 
 

@@ -60,8 +60,9 @@ class IntegerCodes(NamedTuple):
     """The tables in which the kernel looks up the codes of integers."""
 
     columns: Annotated[Array, ArrayField(np.int64, 4)]
-    """[C, 4]: the integer of the first place, first and last place in `table`, 1; or the code of
-    the least number, first and last place in `thresholds`, 0."""
+    """[C, 4]: for a lookup in `table`, the integer of the first place, the first and the last place
+    there, and 1; for bisection, the code of the least number, the first and the last place in
+    `thresholds`, and 0."""
     table: UInt32
     thresholds: Int64
 

@@ -2,7 +2,7 @@
 
 This module works on arrays alone: no filter is parsed again, and no form is kept. A test is
 recovered from one of three places: an entry (or several entries, for a set of several intervals), a
-row of tests, or an extra, which has the exact codes of a row of tests in coarse codes.
+row of tests, or an extra, which has the exact codes if the row of tests has only coarse ones.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def find_readers(segments: Iterable[Segment], path: Path) -> Array:
 
 def _find_indexed(segment: Segment, types: Types, found: Found) -> dict[int, Array | None]:
     """Find the misfits of indexed tests. Return, by column, the slots whose test does not fit and
-    also fails if there is no value; None for all slots."""
+    also fails if there is no value; None stands for all slots."""
     wrong: dict[int, Misfit] = {}  # by column: for these terms, all tests are misfits
     # by column: for these terms, tests that allow none of these values are misfits
     doubtful: dict[int, ValueSet] = {}
@@ -240,8 +240,8 @@ def _intervals(tests: Tests, rows: Array) -> tuple[Array, Array, Array]:
 
 
 def _find_rest(segment: Segment, types: Types, found: Found) -> dict[str, set[int] | None]:
-    """Find the misfits of residuals. Return, by term, the slots whose test does
-    not fit and also fails if there is no value; None for all slots."""
+    """Find the misfits of residuals. Return, by term, the slots whose test does not fit and also
+    fails if there is no value; None stands for all slots."""
     wrong = {
         text: one
         for text, node in segment.opaque.items()

@@ -189,8 +189,8 @@ class Part:
             _keep(pairs, n_out, n_rest, found, unsure)
 
     def _room_for(self, events: int) -> Pairs:
-        """Output buffers for a join. One entry matches at most all events, so each buffer has room
-        for these."""
+        """Output buffers for a join. A single entry may match every event, so each buffer has room
+        for at least one pair per event."""
         room = max(ROOM, events)
         spare = room if self.segment.rest else events
         return Pairs(

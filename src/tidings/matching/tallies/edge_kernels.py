@@ -73,7 +73,7 @@ def climb(places, edges, marks, stamp, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def find_lowest(places, edges, over, stamp, out):  # type: ignore[no-untyped-def]
-    """The places that are not a parent of another given place, found with the marks `over`."""
+    """The given places that are not a parent of another given place; `over` are marks."""
     for at in range(places.shape[0]):
         is_patched, first, last = span_of(edges, np.int64(places[at]))
         for edge in range(first, last):
@@ -137,7 +137,7 @@ def rewrite(changed, is_child, node, edges, up, stamp, patches, filled):  # type
 
 @kernel
 def bridge(children, gone, parents, edges, marks, stamp, patches, filled, queue):  # type: ignore[no-untyped-def]
-    """Remove a node: its children get those of its parents that no other path leads to.
+    """Remove a node: each child gets the parents of the node that it can't reach otherwise.
 
     The stamps from `stamp` on are used, one for each child. `patches`, `filled` and the result are
     as in `rewrite`; queue uint32, with room for all places.

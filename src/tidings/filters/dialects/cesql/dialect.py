@@ -2,13 +2,13 @@
 
 The modules of this folder:
 
-    syntax     the nodes of an expression, and their canonical text
-    parser     text to nodes
-    values     the three types, converting attributes to them, casts
-    builtins   the functions
-    machine    evaluates a node on an event, by the specification
-    program    an expression as a function of attributes, written cesql('...') in SQL
-    translate  nodes to an expression of tidings: tests on sets where possible, else programs
+    syntax        the nodes of an expression, and their canonical text
+    parser        text to nodes
+    cesql_values  the three types, converting attributes to them, casts
+    builtins      the functions
+    machine       evaluates a node on an event, by the specification
+    program       an expression as a function of attributes, written cesql('...') in SQL
+    translate     nodes to an expression of tidings: tests on sets where possible, else programs
 """
 
 from __future__ import annotations

@@ -78,7 +78,8 @@ class BoundPattern:
         tested = {field.path for field in self.pattern.fields}
         if self.pattern.choices or not tested >= set(nested):
             return None
-        # if it is another object, it was parsed from SQL, which an earlier version may have written
+        # a condition that is another object was parsed from SQL, perhaps written by an earlier
+        # version
         if node.items[0] is not self.plain:
             expected = plain_condition(self.pattern, attributes)
             if text_of(node.items[0]) != text_of(expected):

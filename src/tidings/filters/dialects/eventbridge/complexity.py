@@ -95,7 +95,7 @@ def _measure(start: _State) -> int:
         # -2 stands for any byte that no pattern contains
         for token in {-2}.union(*(state.on for state in active)):
             after = found.union(*(state.on.get(token, ()) for state in active))
-            # a prefix that ends with the star after one of these prefixes matches too
+            # if a star follows one of these prefixes, the prefix that includes the star matches too
             further = [one for state in after for one in state.any if one not in after]
             most = max(most, sum(len(one.patterns) for one in (*after, *further)))
             if most > MOST or len(seen) > MOST_SETS:

@@ -51,7 +51,7 @@ class PatternField(msgspec.Struct, frozen=True):
 
     @property
     def values(self) -> tuple[Any, ...] | None:
-        """The values of which a leaf must equal one; None if the field can match otherwise."""
+        """The values that match the field, if it tests only for equality; otherwise None."""
         if any(one.kind != EXACT or one.but for one in self.alternatives):
             return None
         return tuple(value for one in self.alternatives for value in one.values)

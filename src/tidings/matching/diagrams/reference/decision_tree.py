@@ -69,7 +69,7 @@ class _TooLargeError(Exception):
 
 
 def outcomes_of(left: Node, known: Known, test: Test) -> Iterator[tuple[Node | bool, Known]]:
-    """The remaining condition and what is known: if a test is true, then if it is false."""
+    """The remaining condition and what is known: first if the test is true, then if not."""
     for outcome in (True, False):
         after = assume(known, test, outcome)
         yield simplify(left, after), after

@@ -20,7 +20,7 @@ NAMES = (
     "channel", "pipeline", "outbox", "dead-letters", "subscriptions", "snapshot", "bench",
 )  # fmt: skip
 """The commands and the groups of commands. The help lists the groups last."""
-NODES = frozenset({"router", "preprocessor"})  # only application code may need pandas here
+NODES = frozenset({"router", "preprocessor"})  # only application code needs pandas in these
 
 
 @cache

@@ -125,8 +125,8 @@ def run_backtest(
     compiled filters. --shared names a folder that all of them see at the same path; files that are
     written there are removed at the end.
 
-    A filter on the command line that can never match is refused, unless --force is given; notes on
-    stderr name such filters in a file.
+    A filter on the command line that can never match is refused, unless --force is given. If
+    a filter from --filters can never match, a note on stderr names it.
 
     With --json, one line with totals (rows, untimed, time, every, stretches, filters, seconds), and
     one for each filter (id, filter, total, untimed, share, mean, most, busiest, first, last, fired,

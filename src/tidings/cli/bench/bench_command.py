@@ -102,10 +102,10 @@ def bench_match(
     flights, subscriptions of six kinds). The same seed gives the same filters and events on every
     machine.
 
-    Matches are checked before anything is measured. Then batches are matched in three ways that
-    take turns: to pairs of event and filter, to lists of ids, and from JSON lines. Single events
-    follow, as dicts and as JSON text. With several --filters, a table shows how the time grows;
-    with several --threads, a column shows the speed-up over the first.
+    Matches are checked before anything is measured. Then batches are matched in three ways, in
+    turn: with pairs of event and filter as the result, with lists of ids as the result, and from
+    JSON lines. Single events follow, as dicts and as JSON text. With several --filters, a table
+    shows how the time grows; with several --threads, a column shows the speed-up over the first.
 
     With --tests, the command counts the tests that are evaluated for some events, both with every
     filter matched on its own and with the index. Columns named "different" count equal tests once.

@@ -76,7 +76,7 @@ def bench_relations(
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of all draws.")] = 1,
     json: options.Json = False,
 ) -> None:
-    """Measure the relation repository, where messages are tagged.
+    """Measure the relation repository, as a node that tags messages uses it.
 
     Topics of subscriptions and messages follow Zipf's law with exponent 1.1, and form a tree. The
     repository learns from the first messages, and has at most a tenth as many nodes as there are

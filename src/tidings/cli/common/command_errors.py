@@ -72,7 +72,7 @@ def guard(command: Callable[Params, int | None]) -> Callable[Params, None]:
 
     @functools.wraps(command)
     def run(*args: Params.args, **kwargs: Params.kwargs) -> None:
-        gc.enable()  # the entry point turns the collector off during imports
+        gc.enable()  # the entry point turns the garbage collector off during imports
         try:
             with restore_handlers():
                 code = command(*args, **kwargs) or 0

@@ -62,7 +62,7 @@ class FileSubscription(msgspec.Struct, frozen=True):
             raise filter_refusal(problem, self.named) from None
 
     def _need_json(self, dialect: str) -> None:
-        """Refuse a filter that is an object, in a dialect that is not written in JSON."""
+        """Refuse a filter that is an object, unless its dialect is written in JSON."""
         found = DIALECTS.get(dialect)
         if found is None or found.takes_json:  # the parser refuses an unknown dialect
             return

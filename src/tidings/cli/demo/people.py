@@ -128,7 +128,7 @@ class DemoPeople:
         async for item in told:
             if isinstance(item, Lost | Break):
                 self.problems.append(f"{one.who}: {item!r}")
-            if not isinstance(item, Delivery):  # a problem, an interruption or its end
+            if not isinstance(item, Delivery):  # a problem, or an interruption begins or ends
                 continue
             self.repeated += item.serial in known
             known.add(item.serial)

@@ -90,7 +90,7 @@ def _in_own_words(
 
 def covers(wanted: Wanted, other: Wanted) -> bool:
     """Whether a filter covers another, judged by their fields: the other has all fields of this
-    filter, and accepts no values in them that this filter does not accept."""
+    filter, and in each of them this filter accepts every value that the other accepts."""
     return all(path in other and other[path] <= values for path, values in wanted.items())
 
 

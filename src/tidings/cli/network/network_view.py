@@ -150,7 +150,7 @@ class NetworkView:
             known |= _seconds(known)
             rates = self.rates(*one.path)
             known |= {"in_per_second": rates.into, "out_per_second": rates.out}
-            # links are added again as the last key, and the others once, for all nodes
+            # `links` becomes the last key; the two others are reported once, for all nodes together
             for name in ("links", "preprocessors", "carried"):
                 del known[name]
             nodes.append({**known, "links": [self._link(one, link) for link in status.links]})
@@ -318,8 +318,9 @@ def _into(status: m.NodeStatus) -> int:
 
 
 def _others(status: m.NodeStatus) -> int:
-    """The number of neighbours below that are not agents, or are agents that are also linked to a
-    router. Routers are listed first, so all of them are counted unless there are very many."""
+    """The number of neighbours below that don't count as agents here: routers, watchers, and direct
+    links, whose agents count at their routers. Routers are listed first, so all of them are counted
+    unless there are very many."""
     return sum(link.kind in ("router", "watcher", "direct") for link in status.links)
 
 

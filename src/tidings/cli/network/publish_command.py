@@ -243,7 +243,7 @@ async def stdin_lines() -> AsyncIterator[str]:
 
 async def _from_thread(items: Iterator[Item]) -> AsyncIterator[Item]:
     """Yield items as they arrive. A daemon thread reads them, so that links stay alive meanwhile,
-    and the process can exit without waiting for it."""
+    and the process can exit without waiting for the thread."""
     loop = asyncio.get_running_loop()
     found: asyncio.Queue[Item | BaseException] = asyncio.Queue(4)
 

@@ -1,4 +1,4 @@
-"""Shows what a repository has learnt about relations from files, or a running node from
+"""Shows what a repository has learnt from files, or what a running node has learnt from
 notifications."""
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class EventTally(msgspec.Struct):
     served: int = 0
     """Pairs of an event and a hop that were served at once."""
     needed: int = 0
-    """Pairs of an event and a hop that needed it."""
+    """Pairs of an event and a hop that needed the event."""
     both: int = 0
 
 

@@ -8,8 +8,8 @@ that was acknowledged before the request. If the owner does not answer, the batc
 
 The columns of the pipeline are the attributes that the channel declares. If the channel is revised,
 with another ontology or other attributes, the next batch uses the revised declaration: nodes are
-read with it, and the mirror compiles them again. A batch that is repeated has its old version, but
-the new declaration.
+read with it, and the mirror compiles them again. A batch that is repeated keeps its old version of
+the subscriptions, but uses the new declaration.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Hands the committed batches of an outbox over to the owner of a channel, in order.
 
-    _tidings/channel/handed.json     the last batch that the owner has, and its life
+    _tidings/channel/handed.json     the last batch that the owner has, and the life of the channel
 
 The owner stores each part of a batch once. So if the process dies anywhere between a commit and the
 update of this file, the batch is handed over again, and no row is duplicated. The file may be older

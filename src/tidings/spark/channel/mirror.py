@@ -273,7 +273,8 @@ def _replay(nodes: dict[int, str], changes: Iterable[NodeChange]) -> dict[int, s
 
 def main() -> int:
     """Compile a version. The arguments are the folder of a life, the version, a snapshot that was
-    compiled with the attributes of the channel, and its kind, if filters may call predicates."""
+    compiled with the attributes of the channel, and, if filters may call predicates, the kind of
+    the channel."""
     home, version, base = Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     kind = None if len(sys.argv) < 5 else msgspec.json.decode(sys.argv[4], type=ChannelKind)
     Mirror(home, attributes_of(base), kind=kind).compile(version)

@@ -97,7 +97,7 @@ class ChannelOwner:
                 raise Stopped(f"the pipeline ended while it waited for the channel {self.address}")
             is_patient = patient and self._patient
             if is_patient and not self.waiting and self._is_unowned():
-                # before the first attempt, because an owner may never start
+                # this is reported before the first attempt, because there may never be an owner
                 self._say_waiting(UNOWNED)
             try:
                 found = question()

@@ -15,8 +15,8 @@ Invariants:
 - Spark is told about file n only when `state.json` has `last >= n` and both are on disk. A crash
   may leave a file beyond `last`; Spark does not know about it, so it is removed.
 - Files up to `committed` may have been removed; those after it, up to `last`, exist.
-- A key stays in `seen` while its feed shows the entry, and until REMEMBERED further keys are seen,
-  because feeds may drop entries for an hour and then show them again.
+- A key stays in `seen` while its feed shows the entry, and then until the feed has dropped
+  REMEMBERED further entries, because feeds may drop entries for an hour and then show them again.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ class FetchPool:
 
 
 def main() -> int:
-    """Run the fetching process: fetch the feeds named on stdin until it ends."""
+    """Run the fetching process: fetch the feeds named on stdin until stdin ends."""
     # The alarm kills the process directly; a Python handler would wait for the interpreter.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})

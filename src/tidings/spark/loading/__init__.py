@@ -7,7 +7,7 @@
     load_tasks.py      the tasks that run in the workers
     log_snapshots.py   the snapshots that pipelines keep beside a log
     background.py      compiles in a separate process
-    log_filters.py     reads the filters of a log as its channel declares attributes
+    log_filters.py     reads the filters of a log with the attributes that its channel declares
 
 Users get `subscriptions` and `build_snapshot` from `tidings.spark`; the names exported here are for
 cli. Start at loading.py, or at log_snapshots.py for pipelines.

@@ -37,7 +37,7 @@ class Aside(msgspec.Struct, frozen=True):
     rule has become stricter since the filter was added. A subscription that is set aside does not
     affect the others."""
 
-    id: Id | None  # None if it comes from a snapshot, where the id was not looked up
+    id: Id | None  # None if a snapshot lists the subscription without its id
     filter: str
     reason: str
 
@@ -97,7 +97,8 @@ class Written(NamedTuple):
     node: int
     dialect: str = "sql"
     is_node: bool = False
-    """Did the rendezvous point make the node, for agents? Then the filter can't be added again."""
+    """Whether the rendezvous point made the node for agents; if so, the filter can't be added
+    again."""
 
 
 def numbers_of(filters: Sequence[Written], identities: Mapping[int, bytes]) -> dict[bytes, int]:

@@ -7,8 +7,8 @@
     _tidings/commits/                     a log of commits: results and files of each batch, and
                                           then its numbers; see commits.py
     _tidings/counters/00000100.json       how often each node occurred, saved every 100 batches
-    _tidings/numbers/                     if the subscriptions have no folder that could number
-                                          notifications: the log that does; see store/numbers
+    _tidings/numbers/                     the log that numbers notifications, if the subscriptions
+                                          have no log that could; see store/numbers
     _tidings/work/00000042-ATTEMPT/       files of an attempt in progress
     _tidings/aside/                       files that no commit names; see outbox_start.py
     _tidings/channel/                     the nodes of the channel, if the pipeline has one

@@ -46,8 +46,8 @@ def take_outbox(outbox: Outbox, checkpoint: SparkCheckpoint) -> None:
 
 
 def _refuse_missing_commits(outbox: Outbox, checkpoint: SparkCheckpoint) -> None:
-    """Raise DamagedOutbox if commits are missing: a batch after the next one was started, or the
-    next one was finished."""
+    """Raise DamagedOutbox if commits are missing, that is, if the first batch without a commit was
+    finished, or a batch after it was started."""
     next_ = len(outbox.log)
     ends = f"the commits end with batch {next_ - 1}" if next_ else "there are no commits"
     begun = [batch for home in ("data", "dead") for batch, _ in outbox.attempts(home)]

@@ -75,7 +75,7 @@ def _wants_connector(settings: Settings) -> bool:
 
 
 def _is_running() -> bool:
-    """Whether this process has a session, which can't load further jars."""
+    """Whether this process already has a session; a running session can't load further jars."""
     prepare_environment()
     from pyspark.sql import SparkSession
 

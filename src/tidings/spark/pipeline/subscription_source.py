@@ -11,7 +11,8 @@ folder. The driver and each worker verify the digests of a snapshot before they 
 The attributes are those that the channel declares. If a pipeline file names columns, they are the
 first declaration of a new folder; in other folders, they must agree with the declaration. If the
 channel declares other attributes while the pipeline runs, the latest version is compiled again, and
-the next batch uses them. A batch that is repeated has its old version, but the new declaration.
+the next batch uses them. A batch that is repeated keeps its old version of the subscriptions, but
+uses the new declaration.
 """
 
 from __future__ import annotations

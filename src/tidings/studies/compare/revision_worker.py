@@ -8,8 +8,8 @@ prints one line of JSON: {"values": {...}}, or {"failed": "why"}, after which it
 
     import     imports tidings; returns the path of the package
     build      builds a matcher with all filters and warms it up; returns the seconds, the matches
-    pairs      returns the microseconds per event of matching batches to pairs
-    lists      returns the microseconds per event of matching batches to lists of ids
+    pairs      returns the microseconds per event of matching batches, with pairs as the result
+    lists      returns the microseconds per event of matching batches, with id lists as the result
     dict json  returns percentiles of the microseconds of single events
 
 This file may use only the interface that every revision of tidings has: Matcher, with add_many,

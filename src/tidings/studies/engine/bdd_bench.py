@@ -2,7 +2,7 @@
 
     clauses    (a OR b) AND (c OR d) AND ..., 10 to 30 tests over 50 shared attributes
     stock      a symbol, a price outside a range, a day: filters that an index of boxes finds faster
-    weakened   clauses, a third of them stronger than the two others: only for coverings
+    weakened   groups of three: a filter of clauses, and two that cover it; only for coverings
 
 Each workload is evaluated by the same kernels in three ways, in turn: without implications (every
 filter by itself, results of tests shared), with classes (nodes that know the same results move

@@ -18,9 +18,9 @@ class DiagramWay(msgspec.Struct, frozen=True):
     inferred: float
     """Steps that followed from implications."""
     touched: float
-    """Filters that were decided, or of which a part was."""
+    """Filters that were decided, in whole or in part."""
     counted: float
-    """Parts that were decided, while their filters were open."""
+    """Parts that were decided while their filters were still undecided."""
 
 
 class DiagramRun(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ class SweepPoint(msgspec.Struct, frozen=True):
     trees: float
     bdd: float
     ratio: float
-    """The automatic choice, compared with the better of the others."""
+    """The time of the automatic choice, divided by that of the faster engine."""
 
 
 class DiagramReport(msgspec.Struct, frozen=True):

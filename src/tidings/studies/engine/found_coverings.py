@@ -22,7 +22,7 @@ from tidings.studies.workloads.checking import WrongMatches
 from tidings.studies.workloads.wide_filters import Event
 
 EVENTS = 4096
-REFUTED = 2_000  # how many pairs that an event separates are compared as a check
+REFUTED = 2_000  # how many of the pairs that an event separates are compared anyway, as a check
 
 Array = npt.NDArray[Any]
 Pair = tuple[int, int]  # the filter above, and the one below
@@ -37,7 +37,7 @@ class Coverings(msgspec.Struct, frozen=True):
     compared: int
     """Pairs that no event separates."""
     refuted: int
-    """Pairs that an event separates, but that were compared to check this: none is a covering."""
+    """Pairs that an event separates, compared as a check: none of them is a covering."""
     before: int
     after: int
     edges_before: int

@@ -77,7 +77,7 @@ class MatchRun(msgspec.Struct, frozen=True):
     counts: Timing | None
     """Counting matches without writing them, if the engine supports it."""
     json_batches: Timing
-    """Parsing JSON lines to record batches, and matching them to pairs."""
+    """Parsing JSON lines into record batches and matching them, with pairs as the result."""
     one_dict: Latency
     one_json: Latency
     checked_events: int

@@ -197,8 +197,8 @@ def _count_tests(engine: Engine, workload: Workload, events: int) -> Evaluations
 def _ways(
     engine: Engine, workload: Workload, lines: Sequence[bytes], size: int, threads: int
 ) -> list[Callable[[], None]]:
-    """The methods of matching all events of a workload in batches: to pairs, to lists, from JSON,
-    and only counting."""
+    """The methods of matching all events of a workload in batches: with pairs as the result, with
+    lists as the result, from JSON, and only counting."""
     batches = workload.batches(size)
     texts = [b"\n".join(lines[at : at + size]) for at in range(0, len(lines), size)]
     schema = workload.events.schema

@@ -42,7 +42,7 @@ class NumberedTests:
     """The tests of filters as numbers; equal tests have the same number.
 
         test     0 1 2 | 0 3 | 4 | 1 5 ...      `box_starts` cut the tests into boxes,
-        box      0     | 1   | 2 | 3            `first_box` is that of the box's filter
+        box      0     | 1   | 2 | 3            `first_box` of a box: the first of its filter
         filter   0           | 1 | 2
 
     Cost: a number per test, and an entry per different test. For each event, every different test

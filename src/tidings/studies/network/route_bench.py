@@ -48,7 +48,7 @@ class RouteCase(msgspec.Struct, frozen=True):
     name: str
     labels: int = 1
     neighbours: int = 1
-    relabelled: bool = False  # one of two neighbours gets different labels, unlike in peers
+    relabelled: bool = False  # one of two neighbours gets different labels, which peers do not have
 
 
 CASES = (

@@ -4,10 +4,10 @@
                                         `────> noted, and learnt from now and then
 
     plain      a channel without relations
-    context    notifications have contexts, which are more bytes
-    learning   and the router learns from them, as often as it would if it had nothing else to do
-    early      and each body has come early, and is passed on early to the neighbours that its
-               context serves
+    context    notifications have contexts, so they are longer
+    learning   in addition, the router learns from the contexts, as often as if it were idle
+    early      in addition, each body arrives early, and is forwarded early to the neighbours for
+               which its context has enough merit
 
 The four variants are measured in turn, without sockets. First, the benchmark checks that the four
 neighbours get the same notifications in all variants.

@@ -4,15 +4,15 @@
 A rendezvous point and a router run as separate processes. All agents connect to the router, and
 publish and subscribe over real connections.
 
-    learn      each topic once
-    closed     as many as are acknowledged: the sustainable rate
-    calm       a quarter of it: how long publications take without overload
-    overload   twice the rate, for `seconds`, whatever is acknowledged
-    recovery   half of it, until nothing waits
+    learn      each topic is published once
+    closed     the next publication follows an acknowledgment: this gives the sustainable rate
+    calm       a quarter of the sustainable rate: how long publications take without overload
+    overload   twice the sustainable rate, for `seconds`, without waiting for acknowledgments
+    recovery   half of the sustainable rate, until nothing waits
 
-Topics are drawn uniformly, and each has a different merit: topic k has k narrower words that were
-forwarded before. So the top decile by merit consists of the publications of the last tenth of the
-topics. All publications must be acknowledged and delivered once, and their serials must have no
+Topics are drawn uniformly, and each has a different merit: below topic k, there are k words that
+were forwarded before. So the top decile by merit consists of the publications of the last tenth of
+the topics. All publications must be acknowledged and delivered once, and their serials must have no
 gaps.
 """
 
@@ -56,29 +56,29 @@ class LiveOverloadReport(msgspec.Struct, frozen=True):
     """Publications a second that were delivered meanwhile."""
     seconds: float
     published: int
-    """All were acknowledged and delivered once, and their numbers have no gap, or this report would
-    not exist."""
+    """All publications. There is a report only if each was acknowledged and delivered once, and if
+    their serials have no gaps."""
     most_waiting: int
-    """Publications that were sent and not delivered."""
+    """The most publications that were sent but not yet delivered."""
     most_on_disk_megabytes: float
-    """The files of what waited at the rendezvous point."""
+    """The most that the files of waiting publications took at the rendezvous point."""
     drained_after: float
     """Seconds from the end of the overload until nothing waited."""
     calm_p50_millis: float
     calm_p99_millis: float
-    """Of the top decile by merit, from publish to delivery, without overload."""
+    """Latencies of the top decile by merit, from publication to delivery, without overload."""
     top_p50_millis: float
     top_p99_millis: float
-    """Of the top decile, from the first second of overload until nothing waited."""
+    """Latencies of the top decile, from the first second of overload until nothing waited."""
     ratio: float
-    """p99 of the top decile under overload, divided by that without."""
+    """p99 of the top decile under overload, divided by its p99 without overload."""
     all_p99_millis: float
     longest_seconds: float
     calm_deciles_millis: list[float]
     deciles_millis: list[float]
     """p99 of each decile by merit, the lowest first, without overload and with it."""
     root_megabytes: float
-    """The most memory of the rendezvous point, and what it had before the overload."""
+    """The most memory of the rendezvous point; the next field is its memory before the overload."""
     root_megabytes_before: float
     root_share: float
     router_share: float

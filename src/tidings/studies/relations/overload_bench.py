@@ -4,10 +4,10 @@ A root in simulated time serves publications one after the other; the time for e
 a mean. The queue, the merits and the files are real; only the clock and the service are simulated,
 so the result does not depend on how busy the machine is.
 
-    learn     messages are forwarded, and learnt
+    learn     messages are forwarded, and the merits are learnt from them
     calm      half of the sustainable load: how long publications take without overload
     overload  twice the sustainable load, for `seconds`
-    recovery  half of it again, until nothing waits
+    recovery  half of the sustainable load again, until nothing waits
 
 Topics follow Zipf's law with exponent 1.1. The top decile consists of the publications that had the
 highest merit when they arrived. Every publication must be served exactly once.
@@ -50,25 +50,26 @@ class OverloadReport(msgspec.Struct, frozen=True):
     seconds: float
     published: int
     served: int
-    """Each publication exactly once, or this report would not exist."""
+    """There is a report only if each publication was served exactly once."""
     most_waiting: int
     most_on_disk: int
     most_in_memory_bytes: int
     drained_after: float
     """Seconds from the end of the overload until nothing waited."""
     calm_p99_millis: float
-    """Of the top decile, without overload."""
+    """Latency of the top decile, without overload."""
     top_p50_millis: float
     top_p99_millis: float
-    """Of the top decile, from the first second of overload until nothing waited."""
+    """Latencies of the top decile, from the first second of overload until nothing waited."""
     ratio: float
-    """p99 of the top decile under overload, divided by that without."""
+    """p99 of the top decile under overload, divided by its p99 without overload."""
     all_p99_millis: float
     longest_seconds: float
     merit_micros: float
-    """Processor time for the merit of a publication, the first one of its topic."""
+    """Processor time to compute the merit of the first publication of a topic."""
     queue_micros: float
-    """Processor time to put a publication into the queue and to take it out, partly on disk."""
+    """Processor time to put a publication into the queue, which is partly on disk, and to take it
+    out."""
     peak_megabytes: float
 
 

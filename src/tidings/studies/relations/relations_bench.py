@@ -8,7 +8,7 @@ learns from the first messages; then other messages are measured.
     match     `Matcher.match` of single events, all nodes
     propose   the fast path: which hops are served at once, and with which ids
     first     the fast path of all messages in their order, with and without a plan
-    complete the exact search after it, without the filters that are decided already
+    complete  the exact search after the fast path, without the filters that are already decided
 
 Times are processor times, measured in turn, as medians over repeats. Results are checked first.
 """
@@ -43,8 +43,8 @@ Note = Callable[[str], None]
 
 
 class LimitRow(msgspec.Struct, frozen=True):
-    """Early sends at one limit. Precision: the share of early sends to a hop that needed the
-    message. Recall: the share of the needed sends that were early."""
+    """Early sends at one limit. Precision: of the early sends, the share that went to a hop that
+    needed the message. Recall: the share of the needed sends that were early."""
 
     limit: float
     precision: float
@@ -62,28 +62,28 @@ class RelationsReport(msgspec.Struct, frozen=True):
     learnt_messages: int
     messages: int
     least: int
-    """The store admits what so many subscriptions match."""
+    """The store admits pairs of topic and hop with at least this many subscriptions."""
     store_nodes: int
     store_elements: int
     store_share: float
     """Nodes of the store, as a share of the distinct filters."""
     answers: int
     served: float
-    """The share of messages that match, of which all hops were served at once as they came."""
+    """Of the messages that match, the share for which all hops were served at once."""
     served_some: float
-    """The share of messages that match, of which at least one hop was served at once."""
+    """Of the messages that match, the share for which at least one hop was served at once."""
     decided: float
-    """The share of messages that match, of which an answer was held."""
+    """Of the messages that match, the share for which the exact search had stored answers."""
     planned: float
     """The share of messages whose values had a plan already."""
     first_micros: float
     """The fast path of all messages in their order, including the time to make plans."""
     first_speedup: float
-    """For all messages in their order: the time of match, divided by that of the fast path."""
+    """For all messages in their order: the time of `match`, divided by that of the fast path."""
     match_micros: float
     propose_micros: float
     speedup: float
-    """Of served messages: match, divided by propose."""
+    """For served messages: the time of `match`, divided by that of `propose`."""
     search_micros: float
     """The exact search alone, without the filters that are decided already."""
     search_all_micros: float
@@ -91,7 +91,7 @@ class RelationsReport(msgspec.Struct, frozen=True):
     complete_micros: float
     match_all_micros: float
     both_micros: float
-    """Of all messages: propose and complete."""
+    """For all messages: `propose` and `complete` together."""
     score_micros: float
     """Merits from arrays, without a plan."""
     find_micros: float
@@ -130,7 +130,7 @@ def bench_relations(
     least = _least(filters, wanted, counts, most)
     settings = StoreSettings(least=least, most=most)
     repository = Repository(semantic, Reading(tag="topic"), settings=settings, plan_all=False)
-    first = dict(reversed(wanted))  # one hop of each node
+    first = dict(reversed(wanted))  # one hop for each node
     repository.subscribe_many((node, parsed[node], f"hop {hop}") for node, hop in first.items())
     for (node, hop), count in zip(wanted, counts, strict=True):
         repository.set_count(node, f"hop {hop}", count)
@@ -205,8 +205,8 @@ def draw_subscriptions(
 def _least(
     filters: Sequence[str], wanted: Sequence[tuple[int, int]], counts: Sequence[int], most: int
 ) -> int:
-    """The threshold for the store: with at least this many subscriptions to a topic at a hop, no
-    more topics are admitted than the store has room for."""
+    """The threshold for the store, which admits the pairs of topic and hop that have at least this
+    many subscriptions: the lowest threshold at which the store has room for all such pairs."""
     totals: dict[tuple[str, int], int] = {}
     for (node, hop), count in zip(wanted, counts, strict=True):
         topic = filters[node].partition(" AND ")[0]

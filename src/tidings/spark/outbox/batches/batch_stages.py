@@ -221,7 +221,7 @@ def _stage_rows(
         nodes, told = view.node_lists(*matched), view.subscription_lists(*matched)
     else:  # the routers of the channel know who subscribed to these nodes, or to nodes above them
         nodes = told = view.lowest_members(*matched)
-    # a row may match only nodes whose subscriptions have all ended
+    # drop rows for which the subscriptions of all matching nodes have ended
     kept = pc.greater(pc.list_value_length(told), 0)
     if not pc.any(kept).as_py():
         return

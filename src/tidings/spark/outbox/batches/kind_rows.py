@@ -27,8 +27,8 @@ from tidings.spark.tagging.channel_kinds import ChannelKind, kind_of
 def read_rows(
     told: ChannelKind, decoded: Decoded, extra: str
 ) -> tuple[Decoded, Sequence[Event] | None]:
-    """The rows that the kind accepts, and the events that filters test; None if filters test the
-    columns. In events, `extra` is the column of undeclared fields."""
+    """The rows that the kind accepts, and the events that filters test, or None instead of the
+    events if filters test the columns. In events, `extra` is the column of undeclared fields."""
     kind = kind_of(told)
     if kind.definition.kind == "application":
         return _read_by_class(kind, decoded, extra)

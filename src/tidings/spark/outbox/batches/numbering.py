@@ -28,7 +28,7 @@ NOTIFICATION, NUMBERS = "notification", "numbers"
 
 ALL = 0
 """The counter of all notifications, like a node that matches everything. Its numbers identify the
-notifications of an outbox, and no channel gives them."""
+notifications of an outbox; they are not assigned by a channel."""
 
 Counts = dict[int, int]  # occurrences by node
 

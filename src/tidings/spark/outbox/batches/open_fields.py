@@ -90,4 +90,4 @@ def _join(declared: Any, more: Any) -> Any:
         return out
     if isinstance(declared, list) and isinstance(more, list):
         return [_join(one, other) for one, other in zip(declared, more, strict=True)]
-    return declared  # an element of a list that has no undeclared fields
+    return declared  # a list element without undeclared fields

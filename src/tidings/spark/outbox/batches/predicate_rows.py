@@ -60,7 +60,7 @@ class WorkerHelpers:
         self._failed[name] = reason
 
     def decide(self, calls: Sequence[PredicateCall]) -> None:
-        """Decide calls; raises PredicateFailed if a predicate can't."""
+        """Decide calls; raises PredicateFailed if a predicate can't decide one."""
         self._failed.clear()
         _run(self._helpers.ask(calls))
         for name, reason in self._failed.items():

@@ -168,7 +168,7 @@ def test_bad_ticket_keys_of_a_tree(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("data", "problem"),
-    [(b"\0\1", "expected a grant as this command stores it"), (b"{}", "missing required field")],
+    [(b"\0\1", "expected a grant that this command stored"), (b"{}", "missing required field")],
     ids=["bytes", "no fields"],
 )
 def test_bad_files_of_grants(tmp_path: Path, data: bytes, problem: str) -> None:

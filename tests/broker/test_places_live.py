@@ -177,7 +177,7 @@ def test_the_token_is_not_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture
 def test_the_setting_needs_preprocessors(tmp_path: Path) -> None:
     path = tmp_path / "edge.toml"
     path.write_text('name = "r"\nlisten = "h:1"\nupstream = "h:2"\nshow_token = true\n')
-    with pytest.raises(ConfigError, match='found show_token, expected it only beside places = "'):
+    with pytest.raises(ConfigError, match='found show_token without places = "pre'):
         load_config(path)
     path.write_text(path.read_text() + 'places = "preprocessor"\n')
     assert load_config(path).show_token

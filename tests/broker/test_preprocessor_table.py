@@ -67,8 +67,8 @@ def test_predicates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ('kind = "topics"', "line 4: preprocessor: found no ontology, which the kind 'topics'"),
         ('kind = "types"', "line 4: preprocessor: found no types, which the kind 'types' needs"),
         ('kind = "application"', "preprocessor: found no class, which the kind 'application'"),
-        ('ontology = "topics.json"', "line 5: preprocessor: found ontology, which only the kind "
-                                     "'topics' has, with the kind 'content'"),
+        ('ontology = "topics.json"', "line 5: preprocessor: found ontology with the kind "
+                                     "'content', expected it only with 'topics'"),
         ('kind = "topics"\nontology = "none.json"', "none.json: the file can't be read"),
         ('kind = "topics"\nontology = "loop.json"', "loop.json: the ontology has a cycle"),
         ('kind = "topics"\nontology = "topics.json"\nsynonyms = {a = "b"}',

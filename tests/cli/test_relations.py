@@ -71,7 +71,7 @@ def test_wrong_options(run: Run, files: tuple[str, ...], tmp_path: Path) -> None
     assert "are both stdin" in both.err
     bad = run("relations", *files, *ATTRIBUTES, "--svg", str(tmp_path / "none" / "x.svg"))
     assert "the picture can't be written" in bad.err
-    assert "expected one, or both --filters and --events" in run("relations", *ATTRIBUTES).err
+    assert "expected ADDRESS, or both --filters and --events" in run("relations", *ATTRIBUTES).err
     here = run("relations", "tidings://127.0.0.1:1", *files)
     assert "found ADDRESS with --filters or --events" in here.err
     assert "can't connect to 127.0.0.1:1" in run("relations", "tidings://127.0.0.1:1").err

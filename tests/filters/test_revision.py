@@ -33,10 +33,11 @@ def test_an_ontology_without_synonyms_has_the_fingerprint_of_before() -> None:
 @pytest.mark.parametrize(
     ("synonyms", "retired", "reason"),
     [
-        ({"mlb": "kbo"}, {}, "found the topic 'mlb' as a synonym, expected another name"),
+        ({"mlb": "kbo"}, {}, "found the topic 'mlb' as a synonym, expected a name that is not a "
+                            "topic"),
         ({"a": "b"}, {}, "found the synonym 'a' of 'b', which is not a topic"),
-        ({}, {"x": ["mlb"]}, "found the retired topic 'x', which is not a topic of the ontology, "
-                             "or is replaced by something that is not a current topic"),
+        ({}, {"x": ["mlb"]}, "found the retired topic 'x', expected a topic of the ontology that "
+                             "is replaced only by current topics"),
         ({}, {"baseball": ["sports"]}, "found the topic 'kbo' under a retired topic, expected no "
                                        "topic there"),
     ],

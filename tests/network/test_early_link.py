@@ -310,7 +310,7 @@ def test_early_from_below_ends_the_link() -> None:
     for data in (EARLY, reference(0)):
         receiver = Receiver(takes_early=False)
         receive(receiver.link, [data])
-        assert receiver.reasons == ["found an early body, expected such bodies only from above"]
+        assert receiver.reasons == ["found an early body, expected early bodies only from above"]
 
 
 def test_damaged_frames_end_the_link(seed: int) -> None:

@@ -43,7 +43,7 @@ def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
         ("places.csv", "name,lat,lon\nHere,x,2\n", r"line 2: found the lat 'x', expected a number"),
         ("places.csv", "name,lat\nHere\n", r"line 2: found 1 fields, expected 2"),
         ("places.csv", "name\n\nHere\nhere\n", r"line 4: here: found the name 'here' twice"),
-        ("places.csv", "name,inside\nA,\nB,\nC,A|B\n", r"line 4: found 2 places around C"),
+        ("places.csv", "name,inside\nA,\nB,\nC,A|B\n", r"line 4: found 2 places that contain C"),
         ("calendar.toml", '[[holiday]]\nname = "X"\n', r"X: found no rule, expected one of"),
         ("calendar.toml", '[[holiday]]\nname = "X"\ndate = "13-01"\n', r"found the date '13-01'"),
         ("calendar.toml", '[[holiday]]\nname = "X"\ndate = "02-29"\n', r"of every year"),

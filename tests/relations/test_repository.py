@@ -459,7 +459,7 @@ def test_filters_that_name_no_value_are_refused(semantic: SemanticStore) -> None
     repository.subscribe(1, "topic = 'rose'", "B")
     with pytest.raises(TidingsError, match=r"the id 1 occurs twice"):
         repository.subscribe(1, "topic = 'rose'", "B", related=0.5)
-    with pytest.raises(TidingsError, match=r"found the id 2, expected one that is subscribed"):
+    with pytest.raises(TidingsError, match=r"found the id 2, expected the id of a subscription"):
         repository.cancel(2)
 
 
@@ -521,10 +521,10 @@ def test_nodes_have_counts_at_hops(semantic: SemanticStore) -> None:
     assert [frame.hop for frame in repository.route({"topic": "rose"}, 2)] == ["B"]
     with pytest.raises(TidingsError, match=r"found -1 subscriptions, expected at least 0"):
         repository.set_count("node", "B", -1)
-    with pytest.raises(TidingsError, match=r"found the id 'none', expected one that"):
+    with pytest.raises(TidingsError, match=r"found the id 'none', expected the id"):
         repository.set_count("none", "B", 1)
     repository.subscribe("me", "topic = 'rose'", "B", related=0.5)
-    with pytest.raises(TidingsError, match=r"found a second hop for 'me', expected one"):
+    with pytest.raises(TidingsError, match=r"a second hop for 'me', expected exactly one"):
         repository.set_count("me", "C", 1)
 
 

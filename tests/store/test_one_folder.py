@@ -66,7 +66,7 @@ def test_the_ids_of_nodes_stay_reserved_after_a_checkpoint(tmp_path: Path, forge
     journal.close()
     if forgets:
         log.forget_before(log.version)
-    with pytest.raises(TidingsError, match=r"expected one that is not negative"):
+    with pytest.raises(TidingsError, match=r"expected at least 0: negative ids"):
         ChangeLog(tmp_path).put(-node - 1, "n > 3")
 
 

@@ -270,7 +270,9 @@ class Filter:
         return found
 
     def __bool__(self) -> bool:
-        raise TypeError("a filter is neither true nor false; use &, | and ~ for and, or and not")
+        raise TypeError(
+            "a filter is neither true nor false; use &, | and ~ instead of `and`, `or` and `not`"
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Filter) and self.key == other.key

@@ -139,7 +139,7 @@ class ObjectGraph(InterestGraph[Any, Any]):
     def _need_open(self) -> None:
         if self._asking:
             raise GraphError(
-                "the graph was used while covers or matches of one of its objects was running; "
+                "the graph was used while covers() or matches() of one of its objects was running; "
                 "use it outside these methods"
             )
 

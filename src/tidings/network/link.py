@@ -355,7 +355,7 @@ class Link(asyncio.Protocol):
         """Process early bodies, and restore notifications that refer to early bodies; return where
         these frames end."""
         if self._early is None:
-            raise frames.FrameError("found an early body, expected such bodies only from above")
+            raise frames.FrameError("found an early body, expected early bodies only from above")
         kept = self._early_in
         if kept is None:
             kept = self._early_in = KeptBodies()

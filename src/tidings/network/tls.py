@@ -50,8 +50,8 @@ def context_for(
         return given or client_context(authorities)
     if authorities is not None:
         raise EnvironmentProblem(
-            f"found authorities for the address tidings://{place.host}:{place.port}, which "
-            "does not use TLS; expected an address with tidings+tls://"
+            f"found certificate authorities for the address tidings://{place.host}:{place.port}, "
+            "which does not use TLS; expected an address with tidings+tls://"
         )
     return given
 
@@ -82,7 +82,7 @@ def load_authorities(context: ssl.SSLContext, authorities: Path) -> None:
         context.load_verify_locations(authorities)
     except (OSError, ValueError) as problem:
         raise EnvironmentProblem(
-            f"the authorities {authorities} can't be used: {_reason_of(problem)}"
+            f"the certificate authorities {authorities} can't be used: {_reason_of(problem)}"
         ) from None
 
 

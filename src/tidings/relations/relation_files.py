@@ -111,7 +111,7 @@ def _load_places(store: SemanticStore, path: Path) -> None:
     for line, entry in _entries(path):
         if len(entry.inside) > 1:
             raise AttributesError(
-                f"{path}, line {line}: found {len(entry.inside)} places around {entry.name}, "
+                f"{path}, line {line}: found {len(entry.inside)} places that contain {entry.name}, "
                 "expected at most one"
             )
         place = Place(entry.name, entry.lat, entry.lon, entry.altitude)

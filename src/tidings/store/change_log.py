@@ -491,7 +491,7 @@ class ChangeLog:
         old, new = StoredDeclaration.decode(before), StoredDeclaration.decode(asked.text)
         if old.preprocessor != new.preprocessor:
             raise DeclarationError(
-                "found another kind of interest, expected the same; only the file of a rendezvous "
+                "found a kind of interest other than the channel's; only the file of a rendezvous "
                 "point declares the kind"
             )
         need_fit(old.attributes, new.attributes, self._locked_filters(), self.functions)

@@ -79,8 +79,8 @@ class ProjectedIds:
                 )
             if stays and not there and type(id_) is int and id_ < 0 and self._living.anonymous:
                 raise TidingsError(
-                    f"found the id {id_}, expected one that is not negative: the ids of nodes that "
-                    "a rendezvous point made are negative here"
+                    f"found the id {id_}, expected at least 0: negative ids are reserved for nodes "
+                    "of a rendezvous point"
                 )
             counts[type(id_)] += stays - there
             changed[id_] = stays

@@ -45,7 +45,7 @@ def find_setting_problems(found: Config) -> Iterator[Problem]:
     if found.show_token and found.places != "preprocessor":
         yield Problem(
             ("show_token",),
-            'found show_token, expected it only beside places = "preprocessor"',
+            'found show_token without places = "preprocessor", expected both',
         )
     if found.ticket_key is not None and found.tokens is None and (
         found.tls is None or found.tls.authorities is None

@@ -91,7 +91,7 @@ def find_preprocessor_problems(table: PreprocessorTable) -> Iterator[Problem]:
         kinds = " or ".join(repr(one) for one, names in _SETTINGS.items() if name in names)
         yield Problem(
             (*_PLACE, name),
-            f"preprocessor: found {name}, which only the kind {kinds} has, with the kind '{kind}'",
+            f"preprocessor: found {name} with the kind '{kind}', expected it only with {kinds}",
         )
     needed = _NEEDED.get(kind)
     if needed is not None and not table.list_given().get(needed):

@@ -134,8 +134,8 @@ class RelationsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         named = [one for one in given if one is not None]
         if named:
             raise TidingsError(
-                f"found the attribute {named[0]!r} in the file of a router, expected attributes "
-                "only in that of the rendezvous point"
+                f"found the attribute {named[0]!r} in the file of a router; name attributes only "
+                "in the file of the rendezvous point"
             )
         files = EXAMPLES if self.folder is None else folder / self.folder
         semantic = load_relations(files, language=None)  # routers read no words

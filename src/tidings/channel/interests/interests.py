@@ -112,8 +112,8 @@ class ArrayInterests:
         if size > LONG and self._long_bytes + size > self._limits.long_filter_bytes:
             raise LimitError(
                 f"there is no room for a filter of {size:,} bytes: filters of more than {LONG:,} "
-                f"bytes use {self._long_bytes:,} bytes in total, expected at most "
-                f"{self._limits.long_filter_bytes:,}; use a shorter filter",
+                f"bytes already use {self._long_bytes:,} of "
+                f"{self._limits.long_filter_bytes:,} bytes; use a shorter filter",
                 self._filters.text(interest),
             )
         number = self.take_number()

@@ -57,7 +57,11 @@ def run_backtest(
     ] = None,
     file: Annotated[
         str | None,
-        typer.Option("--filters", metavar="FILE", help="Or a file of filters (- is stdin)."),
+        typer.Option(
+            "--filters",
+            metavar="FILE",
+            help="A file of filters, instead of FILTER... (- is stdin).",
+        ),
     ] = None,
     time: Annotated[
         str | None,

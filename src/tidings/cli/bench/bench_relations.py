@@ -47,7 +47,7 @@ def bench_relations(
         int, typer.Option("--hops", metavar="N", min=1, max=64, help="How many next hops.")
     ] = 4,
     learn: Annotated[
-        str, typer.Option("--learn", metavar="N", help="Messages that are learnt from first.")
+        str, typer.Option("--learn", metavar="N", help="Messages to learn from before measuring.")
     ] = "100k",
     messages: Annotated[
         str, typer.Option("--messages", metavar="N", help="Messages that are measured.")
@@ -71,7 +71,7 @@ def bench_relations(
     ] = 300.0,
     live: Annotated[
         bool,
-        typer.Option("--live", help="With --only overload: with processes, in real time."),
+        typer.Option("--live", help="With --only overload: run processes, in real time."),
     ] = False,
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of all draws.")] = 1,
     json: options.Json = False,
@@ -95,7 +95,7 @@ def bench_relations(
     with --only overload: machine, seed, rate, counts, times, ratio.
     """
     if live and only is not Only.overload:
-        raise BadInput("found --live, expected it only with --only overload")
+        raise BadInput("found --live without --only overload, expected both")
     if only is Only.overload:
         _bench_overload(seconds, seed, json, live)
         return

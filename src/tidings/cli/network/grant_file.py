@@ -59,4 +59,4 @@ def _read(path: Path) -> _File | None:
     except OSError as problem:
         raise EnvironmentProblem(f"{path} can't be read: {problem.strerror}") from None
     except msgspec.MsgspecError as problem:
-        raise BadInput(f"{path}: expected a grant as this command stores it: {problem}") from None
+        raise BadInput(f"{path}: expected a grant that this command stored: {problem}") from None

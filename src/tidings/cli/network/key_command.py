@@ -29,7 +29,7 @@ def make_key(
         handle = open_private(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     except FileExistsError:
         raise EnvironmentProblem(
-            f"{file} exists already, expected a new file, so that no key is lost"
+            f"{file} exists already, expected a new file; existing keys are never overwritten"
         ) from None
     except OSError as problem:
         raise EnvironmentProblem(f"{file} can't be written: {problem.strerror}") from None

@@ -28,14 +28,17 @@ def run_preprocessor(
         str, typer.Argument(metavar="ADDRESS", help="The rendezvous point of the channel.")
     ],
     listen: Annotated[
-        str, typer.Option("--listen", metavar="HOST:PORT", help="Where agents connect to it.")
+        str,
+        typer.Option(
+            "--listen", metavar="HOST:PORT", help="Where agents connect to the preprocessor."
+        ),
     ] = "127.0.0.1:0",
     host: Annotated[
         str | None,
         typer.Option(
             "--host",
             metavar="HOST",
-            help="The host by which agents reach it, if not that of --listen.",
+            help="The host that agents connect to, if it is not the one in --listen.",
         ),
     ] = None,
     config: Annotated[

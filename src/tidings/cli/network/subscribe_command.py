@@ -42,14 +42,17 @@ def subscribe_to(
     durable: Annotated[
         str,
         typer.Option(
-            "--durable", metavar="NAME", help="Go on where the last that used NAME ended."
+            "--durable", metavar="NAME", help="Continue where the last subscription NAME ended."
         ),
     ] = "",
     drop: Annotated[
-        bool, typer.Option("--drop", help="Give up the NAME of --durable, and end.")
+        bool, typer.Option("--drop", help="Delete the subscription of --durable, and end.")
     ] = False,
     order: Annotated[
-        str, typer.Option("--order", metavar="ORDER", help="serial, or none: don't wait for gaps.")
+        str,
+        typer.Option(
+            "--order", metavar="ORDER", help="serial; or none: don't wait for missing ones."
+        ),
     ] = "serial",
     fast: Annotated[
         bool, typer.Option("--fast", help="Don't ask for notifications that are missing.")

@@ -115,7 +115,7 @@ def replay_refused(
     ] = None,
     to: Annotated[
         str | None,
-        typer.Option("--to", metavar="PATH", help="Write the rows there; record nothing."),
+        typer.Option("--to", metavar="PATH", help="Write the rows to PATH; record nothing."),
     ] = None,
     json: options.Json = False,
 ) -> int:

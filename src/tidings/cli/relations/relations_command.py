@@ -63,7 +63,7 @@ class EventTally(msgspec.Struct):
 def show_relations(
     address: Annotated[
         str | None,
-        typer.Argument(metavar="[ADDRESS]", help="A running node, as tidings://host:7400."),
+        typer.Argument(metavar="[ADDRESS]", help="A running node, such as tidings://host:7400."),
     ] = None,
     filters: Annotated[
         str | None, typer.Option("--filters", metavar="FILE", help="The filters (- is stdin).")
@@ -94,18 +94,21 @@ def show_relations(
         float | None,
         typer.Option(
             "--related",
-            metavar="SHARE",
+            metavar="WEIGHT",
             min=0,
             max=1,
-            help="All filters also want events that are related so much.",
+            help="All filters also want related events, of at least this weight.",
         ),
     ] = None,
     limit: Annotated[
-        float, typer.Option("--limit", metavar="MERIT", help="The merit that is served at once.")
+        float,
+        typer.Option("--limit", metavar="MERIT", help="The least merit that is served at once."),
     ] = 1.0,
     folder: Annotated[
         str | None,
-        typer.Option("--folder", metavar="FOLDER", help="Places, times, tags, people: your files."),
+        typer.Option(
+            "--folder", metavar="FOLDER", help="Your files of places, times, tags and people."
+        ),
     ] = None,
     svg: Annotated[
         str | None,
@@ -138,12 +141,15 @@ def show_relations(
     """
     if address is not None:
         if filters is not None or events is not None:
-            raise BadInput("found ADDRESS with --filters or --events, expected one or the other")
+            raise BadInput(
+                "found ADDRESS with --filters or --events, expected either ADDRESS, or both "
+                "--filters and --events"
+            )
         answer = _inspect(address, channel, choose_token(token, token_file), name, authorities)
         _show_node(answer, svg, None if every else MOST_ROWS, json)
         return
     if filters is None or events is None:
-        raise BadInput("found no ADDRESS, expected one, or both --filters and --events")
+        raise BadInput("found no ADDRESS, expected ADDRESS, or both --filters and --events")
     if filters == events == STDIN:
         raise BadInput("--filters and --events are both stdin, expected a file for one of them")
     load_pyarrow()

@@ -54,7 +54,7 @@ def create_channel(
         raise BadInput(f"{path}: found other files, expected an empty folder")
     given = read_types(types).attributes
     if given is None and extra is not None:
-        raise BadInput("--extra: expected --types too")
+        raise BadInput("found --extra without --types, expected both")
     from tidings.store import ChangeLog
 
     if given is not None:
@@ -91,7 +91,7 @@ def declare_attributes(
     for name in drop or ():
         known = write_path(parse_name(name))
         if kept.pop(known, None) is None:
-            raise BadInput(f"--drop {name}: the channel does not declare it")
+            raise BadInput(f"--drop {name}: the channel does not declare this attribute")
     if told.declaration.preprocessor:
         raise BadInput(
             f"{where}: found a channel of {told.declaration.kind}, expected a channel of filters; "
@@ -107,7 +107,12 @@ def show_channel(
     where: Where,
     at: Annotated[
         int | None,
-        typer.Option("--at", metavar="VERSION", help="At this version.", show_default=False),
+        typer.Option(
+            "--at",
+            metavar="VERSION",
+            help="Show the declaration at this version.",
+            show_default=False,
+        ),
     ] = None,
     json: options.Json = False,
 ) -> None:
@@ -210,5 +215,7 @@ def _named_in(file: Path) -> Path:
     settings = load_settings(file)
     place = settings.subscriptions.log or settings.channel_place
     if place is None or (isinstance(place, str) and scheme_of(place)):
-        raise BadInput(f"{file}: the pipeline names no folder of a channel; expected one")
+        raise BadInput(
+            f"{file}: the pipeline names no folder of a channel, expected a pipeline that names one"
+        )
     return settings.at(str(place))

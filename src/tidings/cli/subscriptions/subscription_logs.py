@@ -80,8 +80,7 @@ def find_log(
     if path.is_file():
         if types is not None:
             raise BadInput(
-                f"{where}: the channel of a pipeline file declares the attributes; leave out "
-                "--types"
+                f"{where}: the channel of this pipeline declares the attributes; leave out --types"
             )
         from tidings.spark.pipeline import known_columns, load_settings
 

@@ -165,7 +165,10 @@ def list_subscriptions(
     at: Annotated[
         int | None,
         typer.Option(
-            "--at", metavar="VERSION", help="List those at this version.", show_default=False
+            "--at",
+            metavar="VERSION",
+            help="List the subscriptions at this version.",
+            show_default=False,
         ),
     ] = None,
     every: options.All = False,
@@ -218,7 +221,12 @@ def show_log(
     where: Where,
     after: Annotated[
         int | None,
-        typer.Option("--after", metavar="VERSION", help="Only later changes.", show_default=False),
+        typer.Option(
+            "--after",
+            metavar="VERSION",
+            help="Only changes after this version.",
+            show_default=False,
+        ),
     ] = None,
     every: options.All = False,
     json: options.Json = False,

@@ -74,7 +74,9 @@ def read_diagrams(folder: Path, context: Context) -> SavedDiagrams:
     manifest = need_diagram_files(folder)
     terms, refused = read_terms(folder / "terms.arrow", context)
     for reason in refused.values():
-        raise SnapshotError(f"snapshot '{folder}': a term is now refused: {reason}; rebuild it")
+        raise SnapshotError(
+            f"snapshot '{folder}': a term is now refused: {reason}; rebuild the snapshot"
+        )
     arrays, members = read_arrays(folder, DiagramArrays), read_arrays(folder, Members)
     decided = read_array(folder / "decided.arrow")
     compiled = CompiledDiagrams(terms, arrays, members, decided, is_linked=True)

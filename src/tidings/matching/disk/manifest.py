@@ -65,7 +65,7 @@ class Manifest(msgspec.Struct):
             if self.count(name) != there:
                 raise SnapshotError(
                     f"snapshot '{path}': {MANIFEST} says {name} = {self.count(name):,}, but "
-                    f"the files have {there:,}; rebuild it"
+                    f"the files have {there:,}; rebuild the snapshot"
                 )
 
 

@@ -306,9 +306,9 @@ class AgentChannel(Publishing):
         after `timeout` seconds."""
         if not name or self._is_anonymous:
             raise Refusal(
-                "found a subscription or an agent without a name; expected drop_named(NAME) of an "
-                "agent with connect(..., name=...) or a token, because subscriptions are stored "
-                "under the agent's name"
+                "found a subscription or an agent without a name; call drop_named(NAME) on an "
+                "agent that connects with a name or a token, because named subscriptions are "
+                "stored under the agent's name"
             )
         number, self._next = self._next, self._next + 1
         machine = Subscriber(

@@ -30,7 +30,7 @@ class Reading(msgspec.Struct, frozen=True):
         if len(self.coordinates) not in (0, 2, 3):
             raise AttributesError(
                 f"found {len(self.coordinates)} attributes of coordinates, expected latitude, "
-                "longitude and perhaps altitude"
+                "longitude and, optionally, altitude"
             )
         if not self.named_attributes() and not self.coordinates and self.text is None:
             raise AttributesError("found no attribute of a context, expected at least one")

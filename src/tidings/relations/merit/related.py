@@ -90,8 +90,10 @@ class RelatedInterests:
         if not 0 < least <= 1:
             raise TidingsError(f"found related={least}, expected a number above 0 and at most 1")
         if filter_.form.boxes is None:
-            raise FilterError("found a filter with too many alternatives, expected one for which "
-                              "related=... can be computed")  # fmt: skip
+            raise FilterError(
+                f"found related={least} and a filter with too many alternatives; use several "
+                "filters"
+            )
         alternatives = tuple(self._split(id_, filter_.form))
         if not any(one.wanted for one in alternatives):
             names = ", ".join(self._named) or "none"

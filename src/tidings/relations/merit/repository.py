@@ -134,12 +134,14 @@ class Repository:
         for several. If 0, the hop no longer needs the id; the id itself stays until it is
         cancelled."""
         if id_ not in self.exact:
-            raise TidingsError(f"found the id {id_!r}, expected one that is subscribed")
+            raise TidingsError(f"found the id {id_!r}, expected the id of a subscription")
         if count < 0:
             raise TidingsError(f"found {count} subscriptions, expected at least 0")
         if self.related.wants(id_) and (not count or set(self.exact.hops(id_)) != {hop}):
-            raise TidingsError(f"found a second hop for {id_!r}, expected one, because it wants "
-                               "related messages")  # fmt: skip
+            raise TidingsError(
+                f"found no hop or a second hop for {id_!r}, expected exactly one hop, because this "
+                "subscription wants related messages"
+            )
         self.exact.set_count(id_, hop, count)
         if not count:
             self.store.cancel(id_, hop)
@@ -147,7 +149,7 @@ class Repository:
     def cancel(self, id_: Hashable) -> None:
         """Remove a subscription, and the nodes that only this subscription needed."""
         if id_ not in self.exact:
-            raise TidingsError(f"found the id {id_!r}, expected one that is subscribed")
+            raise TidingsError(f"found the id {id_!r}, expected the id of a subscription")
         self.exact.cancel(id_)
         self.related.cancel(id_)
         self.store.cancel(id_)

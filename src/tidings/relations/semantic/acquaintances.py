@@ -34,7 +34,7 @@ class People:
         ends = [self.find(one), self.find(other)]
         for given, found in zip((one, other), ends, strict=True):
             if found is None:
-                raise AttributesError(f"found a link of '{given}', expected a person that is known")
+                raise AttributesError(f"found a link of '{given}', expected a known person")
         first, second = map(str, ends)
         if first == second:
             raise AttributesError(f"found a link of '{first}' with itself, expected two people")

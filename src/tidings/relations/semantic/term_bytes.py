@@ -118,7 +118,7 @@ def _decode_place(data: bytes, kind: int, name: str, at: int) -> tuple[Place, in
     form = _ALTITUDE if kind == AREA else _POINT
     numbers = form.unpack_from(data, at)
     if not all(map(math.isfinite, numbers)) or any(str(one) == "-0.0" for one in numbers):
-        raise ValueError("a number that no place has")
+        raise ValueError("a coordinate or altitude that is -0.0 or not finite")
     place = Place(name, altitude=numbers[0]) if kind == AREA else Place(name, *numbers)
     check_coordinates(place)
     return place, at + form.size

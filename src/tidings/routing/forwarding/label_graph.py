@@ -192,7 +192,7 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
         are numpy arrays of int64: the parents of numbers[i] are parents[starts[i] : starts[i + 1]].
         Each node comes after its parents, and no parent of a node covers another parent of it."""
         if len(self):
-            raise GraphError(f"found a graph of {len(self)} nodes, expected an empty graph to load")
+            raise GraphError(f"found a graph of {len(self)} nodes, expected an empty graph")
         self.clear()
         self._load(numbers, starts, parents)
         self._labels *= len(numbers) + 1

@@ -115,8 +115,8 @@ class FollowedChannel:
         while predicate not in KindDefinition.decode(self.owner.describe().preprocessor).off:
             if time.monotonic() > limit:
                 raise TidingsError(
-                    f"the predicate '{predicate}' fails here, and {self.name} does not switch it "
-                    f"off: {reason}"
+                    f"the predicate '{predicate}' fails here ({reason}), and {self.name} does not "
+                    "switch it off"
                 )
             time.sleep(0.1)
         _log.error("the predicate '%s' is switched off: %s", predicate, reason)

@@ -113,7 +113,7 @@ def replay_letters(
     try:
         lock = take_lock(outbox.home / "replay.lock")
     except BlockingIOError:
-        raise TidingsError(f"another process is replaying letters of {outbox.path}") from None
+        raise TidingsError(f"another process is replaying dead letters of {outbox.path}") from None
     try:
         before = {name for one in _finish(outbox).values() for name in one.letters}
         waiting = [one for one in letters if one.name not in before]

@@ -42,7 +42,9 @@ class Adoption:
         self._key_of = key_of
         place = folder / BULKS / asked.name
         if place.parent != folder / BULKS or not asked.mark.isalnum():
-            raise TidingsError(f"found the name {asked.name[:80]!r}, expected a snapshot in bulks")
+            raise TidingsError(
+                f"found the name {asked.name[:80]!r}, expected a snapshot in the folder {BULKS}"
+            )
         self._snapshot = Snapshot.open(place)
         self._prepared: _Prepared | None = None
 

@@ -72,14 +72,14 @@ def _read(folder: Path) -> OldLog | None:
     if f.read_format(folder) is not None:
         raise LogError(
             f"found {folder / CHANGES}, which an older version of tidings wrote next to the log; "
-            "move it away, and repeat its changes"
+            "move it away, and repeat the changes in it"
         )
     files = text_log.files_of(folder)
     if (folder / CHANGES).exists():
         if files:
             raise LogError(
                 f"found {files[0]}, which an older version of tidings wrote next to the log; move "
-                "it away, and repeat its changes"
+                "it away, and repeat the changes in it"
             )
         return old_log.read(folder)
     return text_log.read(folder) if files else None

@@ -92,7 +92,7 @@ class Serving:
                     s.send(link, s.Done(0))
                     self._welcome(link.dup())
                 else:
-                    s.send(link, s.Refused("the owner of the folder does not do that"))
+                    s.send(link, s.Refused("the owner of the folder does not support this request"))
         except (OSError, EOFError, ValueError):
             pass  # the command has closed the connection; a change that it asked for was made
         except Exception:

@@ -467,7 +467,7 @@ class _Parser:
         word = self.next()
         self.next()
         if self.scope:
-            self.fail("named around the exists, because its parts are parts of the event", word)
+            self.fail("named around the whole exists, because a named part tests the event", word)
         name_at = self.now.position
         name = self.expression(_OR)
         self.take(",", "a comma and a condition, as in named('late', delay > 60)")

@@ -160,7 +160,9 @@ class Ontology:
 def _check_synonyms(synonyms: Mapping[str, str], topics: Mapping[str, object]) -> dict[str, str]:
     for name, topic in synonyms.items():
         if name in topics:
-            raise AttributesError(f"found the topic '{name}' as a synonym, expected another name")
+            raise AttributesError(
+                f"found the topic '{name}' as a synonym, expected a name that is not a topic"
+            )
         if topic not in topics:
             raise AttributesError(f"found the synonym '{name}' of '{topic}', which is not a topic")
     return dict(synonyms)
@@ -173,8 +175,8 @@ def _check_retired(
     for name, others in found.items():
         if name not in topics or not set(others) <= topics.keys() - found.keys():
             raise AttributesError(
-                f"found the retired topic '{name}', which is not a topic of the ontology, or is "
-                "replaced by something that is not a current topic"
+                f"found the retired topic '{name}', expected a topic of the ontology that is "
+                "replaced only by current topics"
             )
     for child, parents in topics.items():
         if not found.keys().isdisjoint(parents):

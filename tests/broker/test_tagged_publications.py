@@ -183,8 +183,9 @@ def test_without_attributes(tmp_path: Path) -> None:
     assert isinstance(answer, m.Published)
     assert answer.version == root.version
     assert answer.refusal == (
-        f"found a tag of version {version} without attributes, which is too old: the nodes "
-        f"changed more than 4 times after it; tag it again at version {root.version}"
+        f"found a tag of version {version}, which is too old to correct without attributes: the "
+        "nodes changed more than 4 times after it; tag the notification again at version "
+        f"{root.version}"
     )
     again = pack_tag(root.life, root.version, (wide,))
     root.say(m.Publish("p/1", 3, 3, b"", b"d", tag=again))

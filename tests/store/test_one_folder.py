@@ -180,7 +180,7 @@ def test_integer_ids_of_nodes_of_the_rendezvous_point(tmp_path: Path) -> None:
     assert [sorted(one) for one in found] == [[], [-node, 7], [-node, 7, 8]]
     journal.close()
     assert log.id_kind is int
-    with pytest.raises(TidingsError, match=rf"^found the id {-node}, expected one that is not neg"):
+    with pytest.raises(TidingsError, match=rf"^found the id {-node}, expected at least 0"):
         log.put(-node, "n > 4")
     with pytest.raises(TidingsError, match=r"^found the text 'a' as an id"):
         log.put("a", "n > 4")

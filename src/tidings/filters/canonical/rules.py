@@ -258,7 +258,7 @@ def _single_form(tree: Node, builder: SetTreeBuilder) -> Form | None:
 def _nested_form(node: Expression, attributes: Attributes | None) -> Form | None:
     """The form of a filter that is split into a plain condition on single values and a program on
     nested values, if the plain condition is a single box. The form consists of that box and, for
-    each attribute, a box in which the attribute is nested and the program decides."""
+    each attribute, a box that requires a nested value and leaves the result to the program."""
     if type(node) is not Or or not node.items or not isinstance(node.items[-1], And):
         return None
     last = node.items[-1].items[-1]

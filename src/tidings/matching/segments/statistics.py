@@ -49,7 +49,7 @@ class Statistics:
         self._next_look = max(FIRST_LOOK, 2 * seen)
 
     def count(self, codes: Codes) -> None:
-        """Count a sample of a batch."""
+        """Add a sample of a batch to the counts."""
         step = max(1, codes.exact.shape[1] // SAMPLE)
         count_codes(codes.exact, self._columns, self._starts, step, self._flat)
         self._note_events(min(codes.exact.shape[1], SAMPLE))

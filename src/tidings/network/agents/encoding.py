@@ -62,8 +62,8 @@ def _encode(attributes: Mapping[str, Any] | bytes | bytearray | memoryview) -> b
     if converting.decimal:
         raise Refusal(
             f"attribute {converting.decimal}: found a decimal that no double equals, in a "
-            "notification that also has a time or a number that is not finite; convert the decimal "
-            "to a float, or send it in another notification"
+            "notification that also has a time or a number that is not finite; send the decimal in "
+            "another notification"
         )
     return _encode_map(found)
 

@@ -56,7 +56,7 @@ def _make(told: ChannelKind) -> Kind:
         return make_kind(restore_attributes(told.attributes, extra, definition), definition)
     except EnvironmentProblem as problem:
         raise EnvironmentProblem(
-            f"{problem}; on the driver and on every worker, install what the channel uses"
+            f"{problem}; install what the channel uses on the driver and on every worker"
         ) from None
 
 

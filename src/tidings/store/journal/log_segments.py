@@ -118,7 +118,7 @@ class Segments:
         self.current = {first: one for first, one in self.current.items() if first in left}
 
     def find(self, node: int, first: int, last: int) -> dict[int, Place]:
-        """The places of the notifications with these numbers of a node, by number."""
+        """For each of these numbers at a node, the place of its notification."""
         found: dict[int, Place] = {}
         for table in (self.current, self.older or {}):
             # most requests are for recent notifications

@@ -219,10 +219,10 @@ def _refuse_disagreement(sides: list[_Side]) -> None:
         told = f"{sides[0].revision} and {sides[1].revision} find different matches"
         if way == "digest":
             raise Disagreement(
-                f"{told} (the numbers of matches are equal); their speed is not compared"
+                f"{told} (the numbers of matches are equal); speeds are not compared"
             )
         raise Disagreement(
-            f"{told} with {way}: {count:,} and {second[way]:,} matches; their speed is not compared"
+            f"{told} with {way}: {count:,} and {second[way]:,} matches; speeds are not compared"
         )
 
 

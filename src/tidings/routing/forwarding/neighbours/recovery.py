@@ -13,7 +13,7 @@ from tidings.routing.protocol import messages as m
 MOST_NUMBERS = 4000  # numbers looked up at once; well-behaved subscribers ask for fewer
 CHUNK = 64  # notifications in one answer
 CHUNK_BYTES = 512 << 10  # bytes of payloads and marks in one answer, which is encoded at once
-MARK_BYTES = 32  # bytes that each mark counts towards CHUNK_BYTES
+MARK_BYTES = 32  # each mark counts as this many bytes towards CHUNK_BYTES
 
 
 class Recovery:

@@ -41,8 +41,8 @@ def bench_bdd(
     without diagrams matches batches.
 
     The sweep mixes narrow filters with 0 to 100 % filters of 3 to 15 clauses, and compares the
-    automatic choice of the engine with both engines. Results are checked before the evaluation is timed.
-    Times are processor times.
+    automatic choice of the engine with both engines. Results are checked before the evaluation is
+    timed. Times are processor times.
 
     Then the coverings among filters and the edges of their content graph are counted, without and
     with the walk down both filters. No random event may refute a covering.

@@ -78,7 +78,10 @@ _log = logging.getLogger(__name__)
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """Records that are written together. `upto` counts the records passed to the journal, from its beginning to the end of the batch."""
+    """Records that are written together.
+
+    `upto` counts the records passed to the journal, from its beginning to the end of the batch.
+    """
 
     things: list[t.Thing]
     upto: int

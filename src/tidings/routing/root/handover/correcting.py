@@ -163,8 +163,8 @@ class Correcting:
         if not self._is_recent(version):
             now, most = self._registry.history.version, self._limits.tag_changes
             raise Outdated(
-                f"found a tag of version {version}, which is too old to correct without attributes: "
-                f"the nodes changed more than {most:,} times after it; tag the notification again "
-                f"at version {now}",
+                f"found a tag of version {version}, which is too old to correct without "
+                f"attributes: the nodes changed more than {most:,} times after it; tag the "
+                f"notification again at version {now}",
                 now,
             )

@@ -39,8 +39,9 @@ SIGN = 4.0  # after this many seconds of waiting, a message shows that this end 
 
 
 class ChannelLink:
-    """A link to the owner of a channel. Raise Refusal if the owner refuses, and TimedOut if there
-    is no progress for `timeout` seconds. Calls from several threads wait for each other."""
+    """A link to the owner of a channel. Its methods raise Refusal if the owner refuses, and
+    TimedOut if there is no progress for `timeout` seconds. Calls from several threads wait for each
+    other."""
 
     def __init__(
         self,

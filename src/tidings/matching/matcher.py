@@ -416,13 +416,15 @@ class Matcher(HeldFilters):
         return self._parse(register.text(register.slot(id)))
 
     def neighbours(self, count: int) -> Neighbours:
-        """Prepare the first `count` filters to be compared with new filters. These filters must all
-        be in one part, as compiled or opened, with their slots as ids."""
+        """Prepare the first `count` filters to be compared with new filters. They must all be in
+        one part, as they are when a matcher has just been compiled or opened, and the id of each
+        must be its slot."""
         return Neighbours(self._state.parts[0].part.segment, count)
 
     def box_index(self, ready: IndexArrays | None = None) -> BoxIndex:
         """An index that finds the neighbours of new filters among those of this matcher. The
-        filters of this matcher must all be in one part, as opened, with their slots as ids."""
+        filters of this matcher must all be in one part, as they are when it has just been opened,
+        and the id of each must be its slot."""
         segment = self._state.parts[0].part.segment
         return BoxIndex(segment, segment.slots, ready)
 

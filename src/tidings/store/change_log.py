@@ -714,7 +714,8 @@ class ChangeLog:
 
 
 def need_owner(owner: str) -> str:
-    """Check the name of an owner; raises TidingsError if it can't be shown in a line."""
+    """Check the name of an owner; raises TidingsError if it is too long or has
+    characters that can't be printed."""
     if type(owner) is not str or len(owner) > MOST_OWNER or not (owner.isprintable()):
         raise TidingsError(
             f"found the owner {owner[:80]!r}, expected a text of at most {MOST_OWNER} printable "

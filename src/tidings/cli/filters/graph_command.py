@@ -73,7 +73,9 @@ def show_graph(
     Exit code: 0, or 2 on bad input.
     """
     if json and svg == input_files.STDOUT:
-        raise BadInput("--json and --svg - both write to standard output; name a file for --svg")
+        raise BadInput(
+            "`--json` and `--svg -` both write to standard output; name a file for `--svg`"
+        )
     declared = read_types(types, others)
     listed = track(read_subscriptions(file, filters_format), "reading filters")
     parsed = parse_all(listed, dialect, declared)

@@ -25,7 +25,7 @@ MAX_PATTERN = 2_000  # characters
 MOST_MEMORY = 512 << 10  # RE2's budget for one program; the program uses about 200 KB
 LITTLE_MEMORY = 128 << 10  # the budget for a small program with few states: it uses about 50 KB
 SMALL = 64  # instructions
-KEPT = 128 << 20  # the most bytes of all programs in the cache
+KEPT = 128 << 20  # the most bytes that the programs in the cache take together
 
 # Escapes that RE2 lacks or reads differently, and what to write instead.
 _ESCAPES = {

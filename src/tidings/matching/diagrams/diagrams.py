@@ -53,7 +53,8 @@ class Draft(msgspec.Struct, frozen=True):
 
 
 class Diagrams:
-    """Many filters as diagrams, with slots. Safe to use from several threads."""
+    """The diagrams of many filters, each identified by its slot. Safe to use from several
+    threads."""
 
     def __init__(self, compiled: CompiledDiagrams, draft: Draft | None = None) -> None:
         self.draft = draft

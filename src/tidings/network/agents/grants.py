@@ -80,8 +80,10 @@ class HeldGrants:
         """Process the router's answer. A subscription whose grant is refused ends."""
         number = self._presented.pop(message.request, None)
         held = None if number is None else self._held.get(number)
-        if held is not None and message.refusal:
-            held.machine.refuse(message.refusal)
+        if held is not None:
+            held.machine.presents = number in self._presented.values()
+            if message.refusal:
+                held.machine.refuse(message.refusal)
 
     async def renew(self, obtain: Callable[[str, str], Awaitable[SignedGrant]]) -> None:
         """Renew the grants whose time is half over. A grant that can't be renewed is used until it
@@ -106,8 +108,10 @@ class HeldGrants:
 
     def _present(self, number: int) -> None:
         self._request += 1
-        if self._send(m.Present(self._request, self._held[number].grant.data)):
+        held = self._held[number]
+        if self._send(m.Present(self._request, held.grant.data)):
             self._presented[self._request] = number
+            held.machine.presents = True
 
 
 def place_of(grant: SignedGrant) -> tuple[int, int]:

@@ -92,6 +92,7 @@ class Subscriber:
             interest, dialect, self._standing, self.stream, self.confirming, fast=self._fast,
             granted=0 if granted is None else granted[1], patience=self.times.request,
         )  # fmt: skip
+        self.presents = False  # is there no answer yet to the grant that was presented?
         self._resubscribed = float("-inf")
 
     @property
@@ -289,10 +290,10 @@ class Subscriber:
 
     def _on_refuse(self, message: m.Refuse) -> None:
         if self.phase in (Phase.JOINING, Phase.ON) and self.node in message.nodes:
-            if self._joining.is_granted:
-                self.refuse(UNGRANTED)
-            else:
+            if not self._joining.is_granted:
                 self._joining.ask_anew()
+            elif not self.presents:  # otherwise the router refuses an earlier subscription
+                self.refuse(UNGRANTED)
 
     def _on_notification(self, message: m.Notification) -> None:
         if not self._joining.expects():

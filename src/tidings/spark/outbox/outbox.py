@@ -14,9 +14,9 @@
     _tidings/channel/                     the nodes of the channel, if the pipeline has one
 
 Invariants:
-- A batch exists once it is committed; only the attempt that its commit names counts. Readers ignore
-  all other attempts. Readers get a batch with its numbers, which the channel assigns after the
-  commit.
+- A batch exists once it is committed. Readers read only the attempt that its commit names, and
+  ignore all other attempts. Readers get a batch with its numbers, which the channel assigns after
+  the commit.
 - Files are written in the work folder of an attempt. The committing driver moves only the files
   that tasks reported. So files that are written by a task that was presumed dead never become
   visible.

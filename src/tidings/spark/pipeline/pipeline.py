@@ -107,7 +107,8 @@ class Pipeline:
 
         The pipeline locks the outbox until `close`; an outbox locked by another process is refused.
         """
-        # the pipeline was started before, and a batch of that run may still be running
+        # the pipeline was started before and holds the lock; a batch of that run may still be
+        # running, so the outbox is not checked and cleaned again
         if self._lock is not None:
             return self._start()
         self._lock = self.outbox.take_lock()

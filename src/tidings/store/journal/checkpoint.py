@@ -31,7 +31,8 @@ from tidings.store.layered import own_part
 
 NAME = "checkpoint"
 FORMAT = 2
-# the format if there are several groups, so that older readers do not stop after the first
+# the format of a checkpoint with several groups: older readers refuse it, instead of reading only
+# the first group
 FORMAT_OF_SEVERAL = 3
 PART = 5_000  # entries
 GROUP_BYTES = 8 << 20

@@ -410,7 +410,8 @@ class _Parser:
                 break
             if len(path) + len(indexes) > MAX_DEPTH:
                 raise FilterError(
-                    f"found a name of more than {MAX_DEPTH} fields, expected fewer",
+                    f"found a name with more than {MAX_DEPTH} fields and indexes, expected at most "
+                    f"{MAX_DEPTH}",
                     self.text,
                     start,
                 )

@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class Following:
-    """The nodes of a channel in the process of an agent."""
+    """A copy of a channel's nodes, which an agent keeps up to date."""
 
     def __init__(self, send: Callable[[m.Message], bool], times: Times) -> None:
         """`send` sends a message to the router; False if there is no link."""

@@ -34,8 +34,13 @@ def load_all_kernels() -> None:
 def _match_batches() -> None:
     """Batches, snapshots in memory and in files, and the coverings of many filters."""
     from tidings import ContentGraph, Matcher, Snapshot, parse
+    from tidings.matching.placing import BoxIndex, ask
+    from tidings.matching.segments.segment_builder import build_segment
 
     batch, form = _batch(), parse("n > 2 AND x < 3").form
+    index = BoxIndex(build_segment(enumerate(parse(one).form for one in FILTERS[-9:])), 9)
+    index.find(ask(form))
+    index.find_general(ask(parse("n > 2 OR x < 3").form))
     matcher = Matcher(background=False)
     matcher.add_many(enumerate(FILTERS))
     matcher.match_batch(batch)

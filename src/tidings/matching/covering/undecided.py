@@ -144,8 +144,8 @@ class _SameHull:
         self._resolver = resolver
 
     def find_disorder(self) -> tuple[int, int]:
-        """The first and the last position in pairs that violate the order; (n, -1) if there are
-        none."""
+        """The lowest and the highest position in any pair that violates the order. If there is no
+        such pair, (the number of filters, -1)."""
         low, high = len(self._members), -1
         for above, below in self._each_block():
             against = above > below

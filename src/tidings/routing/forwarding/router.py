@@ -6,10 +6,10 @@
               /  |   \\     graph: labels, see label_graph.py
          neighbours       cache: the latest notifications, for neighbours that missed some
 
-All state of a router is soft: the neighbours repeat whatever it forgets within a few beats. At the
-node above, a router subscribes to every node that a neighbour below wants. The node above, or a
-preprocessor (locating.py), says where the node belongs in the graph. Notifications from above are
-forwarded by label, and kept for a while.
+All state of a router is soft: the neighbours repeat whatever it forgets within a few beats. A
+router subscribes upstream to every node of the content graph that a neighbour below it wants. The
+router above, or a preprocessor (locating.py), says where such a node belongs in the graph.
+Notifications from above are forwarded by label, and kept for a while.
 
 Nothing here does I/O or reads a clock: `receive`, `tick` and `join_upstream` take the current time
 and return the messages to send.

@@ -37,7 +37,7 @@ class FairLine(Generic[Key]):
         self._heap: list[tuple[float, int, Key]] = []  # seconds used, number of the turn, key
         self._turns: dict[Key, int] = {}  # the number of each key's current turn
         self._used: dict[Key, float] = {}  # seconds
-        self._clock = 0.0  # seconds that the key served last had used
+        self._clock = 0.0  # seconds used, before its turn, by the key that was served last
         self._number = 0
 
     def __len__(self) -> int:

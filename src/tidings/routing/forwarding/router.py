@@ -6,8 +6,8 @@
               /  |   \\     graph: labels, see label_graph.py
          neighbours       cache: the latest notifications, for neighbours that missed some
 
-All state of a router is soft: the neighbours repeat whatever it forgets within a few beats. A
-router subscribes upstream to every node of the content graph that a neighbour below it wants. The
+All state of a router is soft: if it forgets something, its neighbours repeat it within a few beats.
+A router subscribes upstream to every node of the content graph that a neighbour below it wants. The
 router above, or a preprocessor (locating.py), says where such a node belongs in the graph.
 Notifications from above are forwarded by label, and kept for a while.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import sys
 import weakref
 
 import pytest
@@ -22,6 +23,7 @@ class Ring:
 def test_what_refers_to_itself_goes_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(garbage, "OFTEN", 0.2)
     monkeypatch.setattr(garbage, "PART", 0)
+    monkeypatch.setattr(garbage, "WHOLE_PART", 0)
     before = gc.get_threshold()
     started = []
 
@@ -55,3 +57,32 @@ def test_what_refers_to_itself_goes_in_the_end(monkeypatch: pytest.MonkeyPatch) 
         gc.callbacks.remove(note)
     assert gc.get_threshold() == before
     assert gc.get_freeze_count() == 0
+
+
+def test_cycles_of_frozen_objects_go_when_the_heap_has_grown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(garbage, "OFTEN", 0.01)
+    monkeypatch.setattr(garbage, "PART", 0)
+    monkeypatch.setattr(garbage, "WHOLE_PART", 0)
+
+    async def work() -> None:
+        collecting = asyncio.create_task(garbage.collect_seldom())
+        await asyncio.sleep(0)
+        frozen, ring = gc.get_freeze_count(), Ring()
+        went = asyncio.Event()
+        gone = weakref.ref(ring, lambda _: went.set())
+        while gc.get_freeze_count() == frozen:
+            await asyncio.sleep(0.01)
+        del ring
+        for _ in range(5):  # collections that skip it
+            await asyncio.sleep(0.02)
+        assert gone() is not None
+        kept = [[n] for n in range(sys.getallocatedblocks() // 2)]
+        await asyncio.wait_for(went.wait(), 60)
+        assert kept
+        collecting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await collecting
+
+    asyncio.run(work())

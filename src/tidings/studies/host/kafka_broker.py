@@ -118,16 +118,19 @@ class Broker:
 
     def start(self) -> None:
         """Start the broker, and wait until it accepts connections."""
-        log = self.folder / "broker.log"
-        with log.open("ab") as out:
+        with (self.folder / "broker.log").open("ab") as out:
             self._process = subprocess.Popen(
                 [*self.java, "kafka.Kafka", self._settings], stdout=out, stderr=subprocess.STDOUT
             )
         limit = time.monotonic() + _PATIENCE
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > limit:
-                raise EnvironmentProblem(f"the broker does not start: {log.read_text()[-2000:]}")
+                raise EnvironmentProblem(f"the broker does not start: {self.said()}")
             time.sleep(0.02)
+
+    def said(self) -> str:
+        """The end of the broker's log."""
+        return (self.folder / "broker.log").read_text()[-2000:]
 
     def _answers(self) -> bool:
         return is_listening(self.port)

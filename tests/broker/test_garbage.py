@@ -9,6 +9,7 @@ import sys
 import weakref
 
 import pytest
+from tests.waiting import until
 
 from tidings.broker import garbage
 
@@ -72,8 +73,7 @@ def test_cycles_of_frozen_objects_go_when_the_heap_has_grown(
         frozen, ring = gc.get_freeze_count(), Ring()
         went = asyncio.Event()
         gone = weakref.ref(ring, lambda _: went.set())
-        while gc.get_freeze_count() == frozen:
-            await asyncio.sleep(0.01)
+        await until(lambda: gc.get_freeze_count() != frozen)
         del ring
         for _ in range(5):  # collections that skip it
             await asyncio.sleep(0.02)

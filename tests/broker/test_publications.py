@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 from tests.broker.parts import make_part
 from tests.broker.test_backlog import FakeLink, turns_until
+from tests.waiting import until
 
 from tidings.broker.links import Lane
 from tidings.broker.queues import publications as module
@@ -167,3 +168,38 @@ def test_a_run_that_fails_is_taken_one_by_one() -> None:
         assert (runs, taken) == (1, [*range(1, 41)])
 
     asyncio.run(asyncio.wait_for(work(), 60))
+
+
+def test_runs_are_gathered_while_filters_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that arrive one after the other are joined, but only in the time after a question."""
+    monkeypatch.setattr(module, "GATHERED", 0.2)
+    monkeypatch.setattr(module, "SHARED", 60.0)
+
+    async def count(asked: bool) -> tuple[int, list[int]]:
+        taken: list[int] = []
+        processed = 0
+
+        def take(_: Lane, run: Run) -> None:
+            nonlocal processed
+            processed += 1
+            taken.extend(one.stamp for one in run.take_rest())
+
+        publications = Publications(take, lambda: None)
+        if asked:
+            publications.expect_questions()
+        link = cast(Lane, FakeLink())
+        for first in range(1, 101, 20):
+            data = b"".join(frames.encode(publish("w", n)) for n in range(first, first + 20))
+            starts, _ = frames.split(data)
+            for _, run in find_runs(data, starts):
+                assert run is not None
+                publications.put(link, run)
+            for _ in range(10):  # more turns of the event loop than a run lingers
+                await asyncio.sleep(0)
+        await until(lambda: len(taken) == 100)
+        return processed, taken
+
+    for asked, expected in ((False, 5), (True, 2)):
+        processed, taken = asyncio.run(count(asked))
+        assert taken == [*range(1, 101)]
+        assert processed == expected

@@ -236,6 +236,7 @@ class RootNode(Server):
         if isinstance(message, m.Ask) and not (
             message.node and self.machine.placing.knows(message)
         ):
+            self.publications.expect_questions()
             self._preparing.put(link, message)
         elif isinstance(message, m.Advise):
             self._advise(link, message)

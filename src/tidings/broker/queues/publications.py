@@ -10,6 +10,10 @@ processed at once. When many publications arrive, publishers take turns. Publica
 router count as one publisher if the names of their publishers agree up to the first "/". So all
 guests behind a router count as one, which is intended, because guests can use any name.
 
+While neighbours also ask for nodes of new filters, which needs the event loop as well, runs begin
+at most once every GATHERED seconds. Then each run has more publications, and each publication costs
+less.
+
 Publications are *behind* if the queue has not been empty for a while. Then questions about filters,
 which can wait longer, get less time (backlog.py, preparing.py).
 """
@@ -27,7 +31,10 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.root import MOST_ROWS, Piece, Run, join_runs
 
 SLICE = 0.002  # seconds
-BEHIND = 0.005  # publications are behind if the queue has not been empty for this many seconds
+# Seconds between the beginnings of two runs, in the time SHARED after a question about a filter.
+GATHERED, SHARED = 0.004, 0.02
+# Publications are behind if the queue has not been empty for this many seconds.
+BEHIND = GATHERED + 0.005
 LINGER = 2, 5  # runs wait this many turns of the event loop for more publications: least, most
 MOST_BYTES = 4 << 20  # the most bytes that may wait from one link
 MOST_BYTES_ALL = 64 << 20  # the most bytes that may wait from all links together
@@ -50,6 +57,7 @@ class Publications:
         self._scheduled = False
         self._rows = self._rows_before = 0  # roughly how many publications wait in runs
         self._lingered = 0
+        self._shared_until = self._begun = float("-inf")  # `_begun`: when the last runs began
 
     def __len__(self) -> int:
         return len(self._turns)
@@ -67,6 +75,10 @@ class Publications:
         """Begin a slice for a new buffer; until the slice ends, publications may be processed at
         once."""
         self._until = time.monotonic() + SLICE
+
+    def expect_questions(self) -> None:
+        """Note that there was a question about a filter, and that more may follow."""
+        self._shared_until = time.monotonic() + SHARED
 
     def put(self, link: Lane, message: Waiting) -> None:
         self.count += message.left if isinstance(message, Run) else 1
@@ -138,12 +150,18 @@ class Publications:
         comes, self._rows_before = self._rows > self._rows_before, self._rows
         if self._lingered <= (most if comes else least) and self._rows < MOST_ROWS:
             asyncio.get_running_loop().call_soon(self._linger)
+            return
+        now = time.monotonic()
+        wait = self._begun + GATHERED - now
+        if wait > 0 and now < self._shared_until and self._rows < MOST_ROWS:
+            asyncio.get_running_loop().call_later(wait, self._work)
         else:
             self._work()
 
     def _work(self) -> None:
         self._scheduled = False
-        self._turns.serve(self._take, time.monotonic() + SLICE)
+        self._begun = time.monotonic()
+        self._turns.serve(self._take, self._begun + SLICE)
         self._done()
         if not self._turns:
             self._rows = 0

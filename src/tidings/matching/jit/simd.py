@@ -60,5 +60,17 @@ def _lowest_bit(_context: Any, mask: Any) -> Any:
     return signature, generate
 
 
+def _count_bits(_context: Any, mask: Any) -> Any:
+    """The number of set bits of a uint64."""
+    signature = types.int64(types.uint64)
+
+    def generate(_target: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        kind = ir.FunctionType(_LONG, [_LONG])
+        return builder.call(builder.module.declare_intrinsic("llvm.ctpop", [_LONG], kind), args)
+
+    return signature, generate
+
+
 inside: Any = intrinsic(_inside)
+count_bits: Any = intrinsic(_count_bits)
 lowest_bit: Any = intrinsic(_lowest_bit)

@@ -130,7 +130,12 @@ class Part:
         coarse = np.zeros((width, count + PADDING), np.uint16)
         base = np.full(width, -1, np.int64)
         found: list[lists.ListCodes] = []
+        names = frozenset(batch.schema.names)
         for at, term, encoder in self._columns:
+            if columns.is_absent(term.node, names, encoder) and not term.elements:
+                exact[at] = encoder.ranks.absent
+                coarse[at, :count] = encoder.ranks.absent >> self.segment.arrays.shift[at]
+                continue
             if term.elements:
                 base[at] = len(found) * (count + 1)
                 column = columns.value_column(term.node, batch)
@@ -235,7 +240,7 @@ class Part:
         join_kernels.sort_by_code(elements, size, order, starts)
         join_kernels.find_used(starts, size, used)
         permuted = np.empty((codes.coarse.shape[0], len(order) + PADDING), np.uint16)
-        return SortedBatch(starts, used, owners[order], permuted, codes.exact)
+        return SortedBatch(starts, used, *_BY_CODE, owners[order], permuted, codes.exact)
 
     # -- one event -----------------------------------------------------------------------------
 
@@ -400,6 +405,7 @@ def _keep(
         unsure.append((pairs.rest_event[:n_rest], pairs.rest_box[:n_rest]))
 
 
+_BY_CODE = np.empty(0, np.uint64), np.empty(0, np.int64)  # `words` and `ranks` of a SortedBatch
 _NO_COUNTS = np.zeros(0, np.int64)
 _NO_LISTS = (np.zeros(1, np.int64), np.zeros(1, np.uint32), np.zeros(1, np.uint8))
 

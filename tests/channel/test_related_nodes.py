@@ -197,7 +197,7 @@ def test_rights_that_are_limited_by_a_context_allow_nothing_related(tmp_path: Pa
     text, dialect = b"city = 'Chicago' AND late > 60", relate_dialect("sql", 0.7)
     refused = root.ask(m.Ask(1, text, within=("city = 'Chicago'",), dialect=dialect))
     assert isinstance(refused, m.Answer)
-    assert "found related=... and a right to subscribe that is limited by city" in refused.refusal
+    assert "tests attributes of a context (city)" in refused.refusal
     allowed = root.ask(m.Ask(2, text, within=("late > 30",), dialect=dialect))
     assert isinstance(allowed, m.Answer)
     assert allowed.node
@@ -229,7 +229,7 @@ def test_a_channel_that_has_no_relations_any_more(tmp_path: Path) -> None:
     root.settings = None
     root.restart()
     (aside,) = root.interests.refused.values()
-    assert aside.reason == "found related=0.7, expected a channel with relations; this one has none"
+    assert aside.reason == "related=0.7 needs a channel with relations, and this channel has none"
     root.settings = SETTINGS
     root.restart()
     assert not root.interests.refused

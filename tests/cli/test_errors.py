@@ -80,11 +80,11 @@ OPTIONS = [
 TYPE_FILES = [
     ("t.json", "", ["the file is empty"]),
     ("t.json", '{"a": ', ["can't be read as JSON"]),
-    ("t.json", "[]", ["can't be read as JSON", "expected names with their types"]),
+    ("t.json", "[]", ["can't be read as JSON", 'with their types, such as {"price": "double"}']),
     ("t.json", '{"a": 5}', ["found 5", "expected a type"]),
     ("t.json", '{"a": "itn"}', ["the type 'itn'"]),
     ("t.json", "{}", ["found no attribute"]),
-    ("t.toml", "a = ", ["can't be read as TOML"]),
+    ("t.toml", "a = ", ["can't be read as TOML", 'with their types, such as price = "double"']),
     ("t.toml", b"a = '\xff'", ["line 1, byte 6", "UTF-8"]),
     ("t.yaml", "a: integer", [".json or .toml"]),
 ]

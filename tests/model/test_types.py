@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from types import MappingProxyType
 from typing import Any
 
@@ -110,6 +111,18 @@ BAD: list[tuple[Type, str]] = [
 def test_text_that_is_refused(kind: Type, text: str) -> None:
     with pytest.raises(ValueError, match=r"\w+ .*\w"):
         read_value(text, kind)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2024-02-29 10:30+01:60", "the offset of '2024-02-29 10:30+01:60' has more than 59 minutes"),
+        ("2024-02-29 10:30-18:01", "the offset of '2024-02-29 10:30-18:01' is more than 18 hours"),
+    ],
+)
+def test_offsets_that_are_refused(text: str, expected: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(expected)):
+        read_value(text, "timestamp")
 
 
 def test_every_type_is_read_or_refused_above() -> None:

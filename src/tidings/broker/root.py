@@ -450,8 +450,8 @@ class RootNode(Server):
             given = StoredDeclaration.decode(asked.text)
             if given.preprocessor or self.kind.kind != "content":
                 raise DeclarationError(
-                    f"found a channel of {self.kind.kind}, expected a channel of filters; "
-                    "the file of its rendezvous point declares the attributes"
+                    "this channel has predicates, or interests other than filters, so its "
+                    "attributes are declared in the file of its rendezvous point"
                 )
             attributes = given.attributes
             found = Declaration(self.door.channel, attributes, self.kind, stored, is_whole=True)
@@ -530,8 +530,8 @@ class RootNode(Server):
         async with self._revising:
             if self.kind.kind != "content":
                 raise TidingsError(
-                    f"found a channel of {self.kind.kind}, expected a channel of filters; "
-                    "other channels can't adopt a snapshot"
+                    f"found a channel of the kind '{self.kind.kind}', expected the kind 'content'; "
+                    "only channels whose interests are filters can adopt a snapshot"
                 )
             adoption = await loop.run_in_executor(None, Adoption, self._path, asked, self._key_of)
             if not len(adoption):

@@ -273,8 +273,8 @@ class Server:
             self.connections.greet(link, message, self._room_for)
 
     def _begin_link(self, link: Link, hello: m.Hello) -> None:
-        """Begin to use the link of a new neighbour: number 0 on it is the channel named in the
-        greeting."""
+        """Begin to use the link of a new neighbour. The channel that the greeting names has the
+        number 0 on this link."""
         is_own = not hello.opens and hello.channel == self.door.channel
         flow = Flow(link.taken, link.sent, most=link.most_waiting)
         self.channels.begin_link(link.name, self.own if is_own else None, self.now, flow)

@@ -72,7 +72,7 @@ def untie(parent: Vertex, child: Vertex) -> None:
 
 
 def reach(nodes: set[V], up: bool) -> set[V]:
-    """All nodes above (or below) any of these nodes."""
+    """All nodes above any of these nodes if `up`, otherwise all nodes below any of them."""
     seen: set[V] = set()
     stack = list(nodes)
     while stack:

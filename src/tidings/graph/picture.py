@@ -19,7 +19,7 @@ from tidings.graph.lattice import Lattice, Vertex
 from tidings.graph.node import Node
 from tidings.graph.picture_layout import Layout, Style, lay_out
 
-LINE = 22.0  # the least distance between two layer names at the side
+LINE = 22.0  # the smallest distance between two layer names at the side
 LONGEST = 1000  # at most this many characters of text are shown for a node
 MARGIN, LEFT, TOP, BOTTOM = 24.0, 142.0, 92.0, 44.0
 

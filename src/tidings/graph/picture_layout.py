@@ -242,7 +242,7 @@ class _Net:
     def place(self, width: float, folded: list[int], style: Style) -> list[float]:
         """The x of all nodes and bends."""
         x = [0.0] * len(self.layers)
-        # for each layer, the least distances of its nodes from its first node
+        # for each layer, the smallest distances of its nodes from its first node
         steps: list[list[float]] = []
         for row, folds in zip(self.rows, folded, strict=True):
             at, found = 0.0, []

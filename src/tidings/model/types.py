@@ -133,7 +133,9 @@ def _read_timestamp(word: str) -> dt.datetime:
     micro = int(((fraction or "") + "000000")[:6])
     sign, hours, minutes = zone[:3] if zone[0] else zone[3:]  # +1:30, or +0130
     offset = dt.timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
-    if int(minutes or 0) > 59 or offset > dt.timedelta(hours=18):
+    if int(minutes or 0) > 59:
+        raise ValueError(f"the offset of '{word[:40]}' has more than 59 minutes")
+    if offset > dt.timedelta(hours=18):
         raise ValueError(f"the offset of '{word[:40]}' is more than 18 hours from UTC")
     if sign == "-":
         offset = -offset

@@ -41,7 +41,7 @@ REMEMBERED = 1 << 12
 
 
 class IncrementalEdges:
-    """The edges of a snapshot and of newer nodes, whose places follow the compiled ones."""
+    """The edges of a snapshot and of newer nodes, whose positions follow the compiled ones."""
 
     def __init__(self, base: Snapshot, go_on: Callable[[], None] = lambda: None) -> None:
         """`go_on` is called before each new node is linked, and may raise an exception."""
@@ -55,7 +55,7 @@ class IncrementalEdges:
         self._linked: tuple[Array, Array] = base.view.parent_starts, base.view.parents
 
     def link_nodes(self, numbers: Sequence[int]) -> tuple[Array, Array]:
-        """(starts, parents) of all places, given the numbers of all new nodes in order of place."""
+        """(starts, parents) of all positions, given the numbers of all new nodes in order."""
         compiled = len(self._base.numbers)
         known = len(self._numbers) - compiled
         if known < len(numbers):
@@ -130,7 +130,7 @@ def _reach(chosen: Array, edge: Array, next_to: Callable[[Array], Array]) -> Non
 
 
 class _Graph:
-    """Edges between places: the compiled edges, which are never removed, and the edges of new
+    """Edges between positions: the compiled edges, which are never removed, and the edges of new
     nodes."""
 
     def __init__(self, starts: Array, parents: Array) -> None:
@@ -171,7 +171,7 @@ class _Graph:
         self._upper = np.concatenate([upper, parents, np.full(len(highest), place)])
 
     def with_edges(self, count: int) -> tuple[Array, Array]:
-        """(starts, parents) of the first `count` places."""
+        """(starts, parents) of the first `count` positions."""
         order = np.lexsort((self._upper, self._lower))
         lower, upper = self._lower[order], self._upper[order]
         starts = np.append(self._starts, np.full(count - self._count, self._starts[-1]))

@@ -61,14 +61,14 @@ class ChannelRelations:
     # -- nodes ---------------------------------------------------------------------------------
 
     def check(self, filter_: Filter, least: float) -> None:
-        """Raise TidingsError if a filter and a least weight can't be a related interest. Filters
+        """Raise TidingsError if a filter and a lowest weight can't be a related interest. Filters
         with predicates can't: predicates are called only for notifications that pass the plain
         tests, and related notifications need not pass them."""
         for term in filter_.form.terms.values():
             for call in calls_in(term):
                 raise FilterError(
-                    f"found related={least} and {text_of(call)}, expected a filter that calls no "
-                    "predicate"
+                    f"related={least} needs a filter that calls no predicate, and this filter "
+                    f"calls {text_of(call)}"
                 )
         self._index.check(filter_, least)
 

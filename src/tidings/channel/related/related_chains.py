@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 
 class ChainLink(NamedTuple):
-    """A related node, and the least weight of the notifications that it wants."""
+    """A related node, and the lowest weight of the notifications that it wants."""
 
     least: float
     node: int
@@ -37,7 +37,7 @@ class RelatedChains:
         return self._chains.get(exact, [])
 
     def least(self, node: int) -> float:
-        """The least weight of the notifications that a related node wants."""
+        """The lowest weight of the notifications that a related node wants."""
         return next(one.least for one in self._chains[self.bases[node]] if one.node == node)
 
     def find(self, exact: int, least: float) -> int | None:

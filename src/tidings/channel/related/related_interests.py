@@ -175,8 +175,8 @@ class RelatedArrayInterests(ArrayInterests):
             tested = read & {path[0] for term in terms for path in attributes_of(term)}
             if tested:
                 return (
-                    f"found related=... and a right to subscribe that is limited by "
-                    f"{', '.join(sorted(tested))}, which has a context; expected a filter alone"
+                    "the filter that limits the right to subscribe tests attributes of a context "
+                    f"({', '.join(sorted(tested))}); subscribe without `related`"
                 )
         return ""
 

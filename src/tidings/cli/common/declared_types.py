@@ -53,7 +53,8 @@ def _read_file(path: str) -> TomlFile:
             return TomlFile(Path(path), tomllib.loads(text), find_lines(text))
         return TomlFile(Path(path), msgspec.json.decode(text, type=dict[str, Any]), {})
     except (ValueError, RecursionError) as problem:
+        example = 'price = "double"' if extension == ".toml" else '{"price": "double"}'
         raise BadInput(
             f"{path}: this can't be read as {extension[1:].upper()}: {problem}; "
-            'expected names with their types, such as price = "double"'
+            f"expected names with their types, such as {example}"
         ) from None

@@ -31,7 +31,7 @@ from tidings.routing.protocol import messages as m
 SILENT = 5_000  # milliseconds without a report after which a node counts as silent
 AGENTS = 3  # agents shown for each node
 NAME = 20  # characters for a name and its branch lines
-LEAST = 8  # the least characters for a name, however deep its node is
+LEAST = 8  # a name has at least this many characters, however deep its node is
 NUMBERS = ("nodes", "in/s", "out/s", "waiting", "dropped")
 
 Path = tuple[str, ...]

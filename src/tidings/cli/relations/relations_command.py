@@ -102,7 +102,7 @@ def show_relations(
     ] = None,
     limit: Annotated[
         float,
-        typer.Option("--limit", metavar="MERIT", help="The least merit that is served at once."),
+        typer.Option("--limit", metavar="MERIT", help="The lowest merit that is served at once."),
     ] = 1.0,
     folder: Annotated[
         str | None,

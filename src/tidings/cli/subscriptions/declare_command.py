@@ -94,8 +94,8 @@ def declare_attributes(
             raise BadInput(f"--drop {name}: the channel does not declare this attribute")
     if told.declaration.preprocessor:
         raise BadInput(
-            f"{where}: found a channel of {told.declaration.kind}, expected a channel of filters; "
-            "its attributes are declared in the file of its rendezvous point"
+            f"{where}: this channel has predicates, or interests other than filters, so its "
+            "attributes are declared in the file of its rendezvous point"
         )
     wanted = extra or (None if now is None else now.extra)
     new = Attributes(kept, extra=wanted) if kept or extra is not None else None

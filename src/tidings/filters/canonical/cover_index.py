@@ -104,7 +104,7 @@ class AccessIndex(Generic[Item]):
         return term in self._absent or term in self._nullable
 
     def may_take(self, term: str, place: Key) -> bool:
-        """Whether an item under a term may match the value at this place, which is not null."""
+        """Whether an item under a term may match the value with this key, which is not null."""
         return (term,) in self.places or (term, place) in self.places
 
     def may_hold(self, event: Event, values: dict[str, Key]) -> Iterator[Item]:

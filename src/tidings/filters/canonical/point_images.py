@@ -124,7 +124,7 @@ def _compute(term: Expression, paths: list[Path], values: tuple[Any, ...]) -> Ke
 
 
 def values_at(place: Key) -> Iterator[Any]:
-    """All values at one place in the order of values. At 1 there are an integer and a double, at 0
+    """All values with one key. At 1 there are an integer and a double, at 0
     an integer and the doubles 0.0 and -0.0, and at midnight a date and a timestamp."""
     family, value = place[0], place[1]
     if family == sets.NO_VALUE:

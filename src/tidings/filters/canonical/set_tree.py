@@ -224,7 +224,8 @@ def _lies_inside(values: ValueSet, domain: ValueSet, kind: str) -> bool:
 
 
 def _is_whole(cut: sets.Cut, after: int) -> bool:
-    """Whether a cut is just before (or after) an integer other than the smallest and largest."""
+    """Whether a cut is next to an integer other than the smallest and largest: just before it if
+    `after` is 0, and just after it if `after` is 1."""
     if len(cut) != 3 or cut[0] != sets.NUMBER or cut[2] != after or type(cut[1]) is not int:
         return False
     return INT_MIN < cut[1] < INT_MAX

@@ -149,7 +149,8 @@ def _put(places: Places[Item], there: Iterable[Place], item: Item) -> None:
 
 
 def drop(places: dict[Any, dict[Any, None]], place: object, item: object) -> None:
-    """Remove an item from a place, if it is there; remove a place that becomes empty."""
+    """Remove an item from the group under a key, if it is there; also remove a group that becomes
+    empty."""
     group = places.get(place)
     if group is not None:
         group.pop(item, None)

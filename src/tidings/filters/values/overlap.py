@@ -37,8 +37,7 @@ def overlap(left: list[Any], right: list[Any]) -> bool | None:
 
 
 def _place(value: Any) -> Key:
-    """The place of a value in the order; lists have a place of their own, apart from other nested
-    values."""
+    """The key of a value; lists have a key of their own, apart from other nested values."""
     return _LIST_KEY if isinstance(value, list) else sets.key(value)
 
 

@@ -53,7 +53,7 @@ _points: dict[Key, ValueSet] = {}
 
 
 def key(value: Any) -> Key:
-    """The place of a plain value on the line, which is also the cut just before it."""
+    """The key of a plain value: its position on the line. It is also the cut just before it."""
     kind = type(value)
     if kind is str:
         return (STRING, value, 0)
@@ -110,7 +110,7 @@ def family_of(value: Any) -> int:
 
 
 def _cut(place: Key, after: bool) -> Cut:
-    """The cut before or after a place, in the unique form that the invariant requires."""
+    """The cut just before or just after a key, in the unique form that the invariant requires."""
     family, value, _ = place
     if family == STRING:  # strings come first, because most filters test them
         return (STRING, value, 1 if after else 0) if after or value else (STRING,)
@@ -194,7 +194,7 @@ class ValueSet(msgspec.Struct, frozen=True, gc=False):
         return len(self.cuts) == 1 and self.cuts[0] == (NO_VALUE,)
 
     def points(self, most: int = 1 << 30) -> list[Key] | None:
-        """The places of the set if there are at most `most`; otherwise None."""
+        """The keys of the values in the set if there are at most `most`; otherwise None."""
         if len(self.cuts) & 1 or len(self.cuts) > 2 * most:
             return None
         if len(self.cuts) == 2:
@@ -213,9 +213,9 @@ class ValueSet(msgspec.Struct, frozen=True, gc=False):
 
 
 def _places_between(low: Cut, high: Cut | None) -> list[Key] | None:
-    """The places from one cut to another; None if they can't be listed.
+    """The keys from one cut to another; None if they can't be listed.
 
-    Some places are adjacent, so an interval across them can still be listed: absent, null and
+    Some keys are adjacent, so an interval across them can still be listed: absent, null and
     false; true and -Infinity; Infinity, NaN and ''.
     """
     places: list[Key] = []
@@ -229,7 +229,7 @@ def _places_between(low: Cut, high: Cut | None) -> list[Key] | None:
     return places
 
 
-# For cuts that are not just before a value: the place that follows the cut, if there is one.
+# For cuts that are not just before a value: the key that follows the cut, if there is one.
 _FIRST: dict[Cut, Key] = {
     (NO_VALUE,): ABSENT_KEY,
     _PRESENT: NULL_KEY,
@@ -316,13 +316,13 @@ _COMPARABLE = {
 
 
 def comparable_with(place: Key) -> ValueSet:
-    """The values that are comparable with the value at this place: its family. NaN counts as a
+    """The values that are comparable with the value with this key: its family. NaN counts as a
     number."""
     return _COMPARABLE[place[0]]
 
 
 def point(place: Key) -> ValueSet:
-    """The set that contains only this place. The set is cached, because filters test the same
+    """The set that contains only the value with this key. The set is cached, because filters test the same
     values repeatedly."""
     known = _points.get(place)
     if known is None:
@@ -340,7 +340,7 @@ def tells_null(values: ValueSet) -> bool:
 
 
 def points(places: Iterable[Key]) -> ValueSet:
-    """The set of exactly these places."""
+    """The set of exactly the values with these keys."""
     cuts: list[Cut] = []
     for place in sorted(set(places)):
         low, high = _cut(place, False), _cut(place, True)
@@ -353,13 +353,13 @@ def points(places: Iterable[Key]) -> ValueSet:
 
 
 def below(place: Key, inclusive: bool) -> ValueSet:
-    """Comparable values less than (or equal to) the one at this place."""
+    """The comparable values below the value with this key; also that value if `inclusive`."""
     first, last = comparable_with(place).cuts[0], _cut(place, inclusive)
     return ValueSet((first, last)) if first < last else NOTHING
 
 
 def above(place: Key, inclusive: bool) -> ValueSet:
-    """Comparable values greater than (or equal to) the one at this place."""
+    """The comparable values above the value with this key; also that value if `inclusive`."""
     family = comparable_with(place).cuts
     first = _cut(place, not inclusive)
     if len(family) == 1:  # the family of lists, the last one, has no upper end
@@ -368,7 +368,7 @@ def above(place: Key, inclusive: bool) -> ValueSet:
 
 
 def between(low: Key, high: Key) -> ValueSet:
-    """The values from one place to another, both included; empty if the two do not compare."""
+    """The values from one key to another, both included; empty if the two do not compare."""
     if comparable_with(low) is not comparable_with(high):
         return NOTHING
     first, last = _cut(low, False), _cut(high, True)

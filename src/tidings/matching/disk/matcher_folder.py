@@ -67,7 +67,7 @@ from tidings.model import LimitError
 FORMAT, VERSION = "tidings-matcher", 6
 BEFORE = 3  # how many earlier versions can be read; those before 6 have no diagrams
 REKEYED = 5  # before this version, some filters had different identities
-MOST_BYTES = 2**31 - 2**20  # the most bytes of text that 32-bit offsets can address
+MOST_BYTES = 2**31 - 2**20  # texts of this size or more get 64-bit offsets
 Ids = Any  # a sequence of ids, or an Arrow column of them
 Texts = Any  # a sequence of texts, or an Arrow column of them
 

@@ -130,7 +130,7 @@ class Ranks:
 
     @cached_property
     def integers(self) -> npt.NDArray[np.int64]:
-        """For each cut, the least integer after it: x is beyond the cut if x >= threshold. Cuts
+        """For each cut, the smallest integer after it: x is beyond the cut if x >= threshold. Cuts
         beyond all 64-bit integers are left out."""
         if self._small is not None:
             values, after = self._small
@@ -247,7 +247,7 @@ def _least_integer(value: float, after: int) -> int:
 
 
 def _least_unit(value: Any, after: int, scale: int) -> int:
-    """The least number of units of 10 ** -scale that is at or above a number; strictly above it if
+    """The smallest number of units of 10 ** -scale that is at or above a number; strictly above it if
     `after`."""
     if math.isinf(value):
         return INT_MAX + 1 if value > 0 else INT_MIN
@@ -257,7 +257,7 @@ def _least_unit(value: Any, after: int, scale: int) -> int:
 
 
 def _least_double(value: float, after: int) -> float:
-    """The least double that is at or above a number, compared exactly; strictly above it if
+    """The smallest double that is at or above a number, compared exactly; strictly above it if
     `after`."""
     try:
         nearest = float(value)

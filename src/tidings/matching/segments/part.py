@@ -34,7 +34,7 @@ from tidings.model import Event
 
 Array = npt.NDArray[Any]
 Watch = Callable[[Array], None]  # called with the codes of an event
-ROOM = 1 << 20  # the least size of an output buffer, in pairs
+ROOM = 1 << 20  # the smallest size of an output buffer, in pairs
 PADDING = 64
 # if there are at most this many slots per match, a pass over all slots is faster than sorting
 DENSE = 256

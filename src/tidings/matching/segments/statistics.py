@@ -20,7 +20,7 @@ from tidings.matching.segments.part import Codes, Part
 Array = npt.NDArray[Any]
 SAMPLE = 1024  # about this many events of a batch are counted
 FIRST_LOOK = 4096  # the choice is reviewed after this many events, then at each doubling
-DRIFT = 1.5  # a choice is kept until it causes more than this many times the least work
+DRIFT = 1.5  # a choice is kept until it causes more than this many times the work of the best
 FADE = 1 << 20  # counts are halved after this many events, so that old events count less and less
 
 

@@ -254,11 +254,13 @@ class AgentChannel(Publishing):
         if node is not None:
             interest, dialect = str(node), m.NODE
         if related is not None:
-            if node is not None or not 0 < related <= 1:
+            if node is not None:
                 raise Refusal(
-                    f"found related={related}{'' if node is None else ' with a node or a grant'}, "
-                    "expected a number above 0 and at most 1, with a filter"
+                    f"related={related} needs a filter, and this subscription has a node or a "
+                    "grant instead"
                 )
+            if not 0 < related <= 1:
+                raise Refusal(f"found related={related}, expected a number above 0 and at most 1")
             dialect = relate_dialect(dialect, related)
         if name and (fast or order != "serial" or len(name) > m.LONGEST_NAME):
             raise Refusal(

@@ -144,7 +144,7 @@ class Publishing(ABC):
 
     @abstractmethod
     def _hand_over(self, sender: Name, sent: list[Sent]) -> None:
-        """Pass messages of the publisher on."""
+        """Pass messages of one of the agent's state machines to its router."""
 
     @abstractmethod
     def _has_room(self) -> bool:

@@ -112,7 +112,9 @@ class ExactTable:
             parsed = (
                 parse(filter_, attributes=self._attributes) if isinstance(filter_, str) else filter_
             )
-            if id_ in self._groups or id_ in hops:
+            if id_ in self._groups:
+                raise TidingsError(f"the id {id_!r} is already in use")
+            if id_ in hops:
                 raise TidingsError(f"the id {id_!r} occurs twice, expected once")
             hops[id_] = {hop: 1}
             sorted_out.setdefault(self._group(parsed.form), []).append((id_, parsed))

@@ -1,11 +1,11 @@
-"""Finds related subscriptions through one of their exact tests, their *gate*.
+"""Finds related subscriptions through one of their tests outside the contexts, their *gate*.
 
     city = 'Chicago' AND who = 'u7'      found by Chicago, and only if the message has who = 'u7'
     city = 'Chicago' AND late > 60       has no gate: found by Chicago
 
-A gate is a test of an attribute that allows only a few texts or whole numbers. If a filter has
-several such tests, the gate is the one whose values the fewest other gates use, so that a message
-finds few subscriptions in vain.
+A gate tests an attribute that belongs to no context, and allows only a few texts or whole numbers.
+If a filter has several such tests, the gate is the one whose values the fewest other gates use, so
+that a message finds few subscriptions in vain.
 """
 
 from __future__ import annotations

@@ -91,14 +91,14 @@ class RelatedInterests:
             raise TidingsError(f"found related={least}, expected a number above 0 and at most 1")
         if filter_.form.boxes is None:
             raise FilterError(
-                f"found related={least} and a filter with too many alternatives; use several "
-                "filters"
+                f"related={least} needs a filter with fewer alternatives than this one has; use "
+                "several filters"
             )
         alternatives = tuple(self._split(id_, filter_.form))
         if not any(one.wanted for one in alternatives):
             names = ", ".join(self._named) or "none"
             raise FilterError(
-                f"found related={least}, expected a test that names values of a context ({names})"
+                f"related={least} needs a test on a context ({names}), and this filter has none"
             )
         return alternatives
 
@@ -119,7 +119,7 @@ class RelatedInterests:
                 self._wanting.setdefault(term, Gated()).add(id(one), one)
 
     def set_least(self, id_: Hashable, least: float) -> None:
-        """Change the least weight of the messages that a subscription gets."""
+        """Change the lowest weight of the messages that a subscription gets."""
         self._interests[id_] = msgspec.structs.replace(self._interests[id_], least=least)
 
     def can_weigh(self, filter_: Filter) -> bool:

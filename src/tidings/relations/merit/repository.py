@@ -117,7 +117,7 @@ class Repository:
         if isinstance(filter_, str):
             filter_ = parse(filter_, attributes=self._attributes)
         if id_ in self.exact:
-            raise TidingsError(f"the id {id_!r} occurs twice, expected once")
+            raise TidingsError(f"the id {id_!r} is already in use")
         if related is not None:
             self.related.add(id_, filter_, hop, related)
         self.subscribe_many([(id_, filter_, hop)])

@@ -37,7 +37,7 @@ class ChoosingTimes(msgspec.Struct, frozen=True):
 
     ask: float = 10.0  # the time between two requests for advice
     spread: float = 30.0  # the longest random delay before a move
-    stay: float = 120.0  # the least time between two moves
+    stay: float = 120.0  # the shortest time between two moves
     old: float = 300.0  # the age at which a round trip is measured again
     failed: float = 600.0  # how long a router that could not be used is left out
 

@@ -32,15 +32,15 @@ def relate_dialect(dialect: str, least: float) -> str:
 
 
 def split_dialect(dialect: str) -> tuple[str, str]:
-    """Split a dialect into the dialect of the filter and the text of the least weight, which is
+    """Split a dialect into the dialect of the filter and the text of the lowest weight, which is
     empty if only matches are wanted."""
     exact, _, least = dialect.partition(_RELATED)
     return exact, least
 
 
 def split_related(stored: bytes) -> RelatedInterest | None:
-    """The filter and the least weight of a stored interest; None if only matches are wanted. If the
-    text of the weight is not a number, the weight is -1, which no channel accepts."""
+    """The filter and the lowest weight of a stored interest; None if only matches are wanted. If
+    the text of the weight is not a number, the weight is -1, which no channel accepts."""
     if stored[:1] != b"\0":
         return None
     text, dialect = unpack_interest(stored)

@@ -13,5 +13,5 @@ class Times(msgspec.Struct, frozen=True):
     retry: float = 3.0  # the time before an unanswered message is sent again
     silent: float = 12.0  # a node is interrupted after this long without a message from above
     expire: float = 20.0  # a neighbour below is dropped after this long without a message
-    gap: float = 5.0  # the least time for which missing notifications hold back others
+    gap: float = 5.0  # missing notifications hold back later ones for at least this long
     request: float = 30.0  # the time before an unanswered question is forgotten

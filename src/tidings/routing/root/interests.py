@@ -108,8 +108,8 @@ class Interests(Protocol):
 
     def among(self, content: bytes, nodes: Sequence[int]) -> Iterable[int]:
         """The nodes among `nodes` that match a notification; meant for few nodes. Raises
-        TidingsError if the notification is refused, and TooMuchWork if one of the nodes may be
-        slow."""
+        TidingsError if the notification is refused, and TooMuchWork if the filter of one of the
+        nodes may take long to evaluate."""
 
     def tag_fairly(self, content: bytes, owners: Callable[[int], Sequence[str]]) -> Fair:
         """Like `tag`, with a share of time for each owner's filters. `owners` returns the owners of

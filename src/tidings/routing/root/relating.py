@@ -41,14 +41,14 @@ class Relating(Protocol):
         """The related nodes of an exact node."""
 
     def least(self, node: int) -> float:
-        """The least weight of the notifications that a related node wants."""
+        """The lowest weight of the notifications that a related node wants."""
 
     def relate(
         self, content: bytes, lowest: Label, matched: Collection[int], upto: int | None
     ) -> Relation:
         """The relation of a notification, given its attributes, its lowest exact nodes, and all
-        exact nodes that match it (`matched`). `upto` is the version of a tag that lacks newer exact
-        nodes. Never raises."""
+        exact nodes that match it (`matched`). If `upto` is not None, these were found at that
+        version, so newer exact nodes are not considered. Never raises."""
 
     def begin_slice(self) -> Callable[[], bool]:
         """Begin to relate many notifications. Return a function that says whether this has taken so

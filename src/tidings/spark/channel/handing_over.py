@@ -89,6 +89,7 @@ class HandingOver:
 
 
 def read_handed(folder: Path) -> Handed | None:
-    """The last batch that was handed over, as far as it was recorded; None if there is none."""
+    """The last batch that is recorded as handed over; a later one may have been handed over just
+    before a crash. None if no batch is recorded."""
     data = read_sealed(folder / HANDED)
     return None if data is None else msgspec.json.decode(data, type=Handed)

@@ -1,6 +1,6 @@
 """Loads subscriptions from a table on Spark: checks them, or compiles them into a snapshot.
 
-    id, filter ──read──> key ──shuffle by key──> least id of each ──shuffle by that──> sorted files
+    id, filter ──read──> key ──shuffle by key──> lowest id of each ─shuffle by that──> sorted files
         texts of a file ──gather──> hulls of a file ─┐
                                                      ├─> all hulls, in the driver
         block of hulls ──join──> coverings ─┐        │
@@ -117,8 +117,8 @@ def build_snapshot(
     The path may be an address that pyarrow.fs and Spark support, such as s3a://bucket/snapshot.
 
     The result equals that of `Snapshot.build` for the same rows in the order of their ids. Nodes
-    are numbered from 1 in the order of their least ids: integers by value, strings by code points.
-    The text of a node is the filter text of its least id. `number` is the version.
+    are numbered from 1 in the order of their lowest ids: integers by value, strings by code points.
+    The text of a node is the filter text of its lowest id. `number` is the version.
 
     Rows without an id or with a bad filter are refused, and the error lists them with their ids.
     With `errors="collect"`, such rows are left out, and written as Parquet to the path plus
@@ -208,7 +208,7 @@ class _Build:
         return int(total - refused)
 
     def sort(self, count: int) -> None:
-        """Write all rows to files, sorted by the least id of their filter and then by their own id.
+        """Write all rows to files, sorted by the lowest id of their filter and then by their own id.
         Only the first row of each filter keeps the key and the text."""
         from pyspark.sql import Window, functions as f
 

@@ -204,7 +204,7 @@ def _snapshot(matcher: Any, events: Sequence[Any]) -> tuple[float, int, float, f
         for event in events[:50]:
             if set(opened.match(event)) != set(matcher.match(event)):
                 raise WrongMatches(
-                    "the reopened snapshot and the saved matcher give different matches"
+                    "the reopened snapshot finds other filters than the matcher that was saved"
                 )
         del opened
         again, _ = seconds(lambda: Matcher.open(path, background=False))

@@ -45,12 +45,12 @@ REMEMBERED = 1 << 14  # the most forms that are cached after a text was parsed a
 
 
 class BuiltNodes(msgspec.Struct, frozen=True):
-    """The nodes of a graph by place, and their members, which are subscriptions, node by node."""
+    """The nodes of a graph by position, and their members (subscriptions) node by node."""
 
     numbers: Array  # int64 [N], ascending
     keys: Any  # Arrow: the keys of the filters
     parent_starts: Array  # int64 [N + 1]
-    parents: Array  # uint32: places
+    parents: Array  # uint32: positions
     member_starts: Array  # int64 [N + 1]
     ids: Any  # Arrow: the ids of the members
 
@@ -90,7 +90,7 @@ class BuiltGraph(msgspec.Struct, frozen=True):
     """The edges between the nodes of N distinct filters, and the index over them."""
 
     parent_starts: Array  # int64 [N + 1]
-    parents: Array  # uint32: places
+    parents: Array  # uint32: positions
     segment: Segment
 
 
@@ -160,7 +160,7 @@ def build_graph(
 
 
 def members_of(owners: Array, ids: Any, count: int) -> tuple[Array, Any]:
-    """(starts, ids) by place, given the place of each id's node."""
+    """(starts, ids) by position, given the position of each id's node."""
     starts = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(owners, minlength=count), out=starts[1:])
     if len(owners) and (owners[1:] < owners[:-1]).any():
@@ -174,7 +174,7 @@ def build_nodes(
     progress: OnProgress = lambda _: None,
     threads: int | None = None,
 ) -> tuple[BuiltNodes, Matcher]:
-    """The graph of distinct filters, and a matcher over its nodes whose ids are the nodes' places.
+    """The graph of distinct filters, and a matcher whose ids are the positions of the nodes.
 
     `numbers` maps the keys of filters to numbers of nodes; without it, nodes are numbered from 1.
     This consumes `distinct.hulls`.

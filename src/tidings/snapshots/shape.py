@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 
 
 class Shape:
-    """The edges of a snapshot in both directions, and the depths of its nodes, by place."""
+    """The edges of a snapshot in both directions, and the depths of its nodes, by position."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         view = snapshot.view
@@ -42,12 +42,12 @@ class Shape:
         return depths
 
     def children(self, place: int) -> Array:
-        """The places of a node's children; those with the most subscriptions come first."""
+        """The positions of a node's children; those with the most subscriptions come first."""
         found = self._children[self._starts[place] : self._starts[place + 1]]
         return self.rank(found)
 
     def rank(self, places: Array) -> Array:
-        """Sort places: those with the most subscriptions first, then by number."""
+        """Sort positions: those with the most subscriptions first, then by number."""
         found: Array = places[np.lexsort((places, -self.members[places]))]
         return found
 
@@ -62,6 +62,6 @@ class Shape:
         return [int(self.numbers[place]) for place in reversed(path)]
 
     def largest(self, most: int) -> list[int]:
-        """The places of the nodes with the most subscriptions."""
+        """The positions of the nodes with the most subscriptions."""
         found: list[int] = self.rank(np.arange(len(self.numbers)))[:most].tolist()
         return found

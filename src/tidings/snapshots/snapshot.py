@@ -267,7 +267,7 @@ class Snapshot:
 
     @property
     def keys(self) -> list[bytes]:
-        """The identities of the filters of the nodes, by place."""
+        """The identities of the filters of the nodes, by position."""
         return list(self._nodes.keys.to_pylist())
 
     def filter(self, node: int) -> Filter:

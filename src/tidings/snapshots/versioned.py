@@ -54,8 +54,9 @@ class VersionedSnapshot:
         self.version = base.number
         """The latest known version."""
         self._changes: list[ChangeLike] = []
-        self._numbers: list[int] = []  # the numbers of new nodes, by place
-        self._place: dict[int, int] = {}  # places by node number, for nodes that occur in changes
+        self._numbers: list[int] = []  # the numbers of new nodes, by position
+        # positions by node number, for nodes that occur in changes
+        self._place: dict[int, int] = {}
         self._lock = threading.Lock()
         self._views: dict[int, View] = {}
         self._edges = IncrementalEdges(base, go_on)

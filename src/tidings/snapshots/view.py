@@ -47,7 +47,7 @@ class View:
         members: tuple[Array, Any],
     ) -> None:
         self.matcher = matcher
-        self.numbers = numbers  # int64 [N + D]: the number of the node at each place
+        self.numbers = numbers  # int64 [N + D]: the number of the node at each position
         self.parent_starts, self.parents = parents  # int64 [N + D + 1], uint32
         self.member_starts, self.ids = members  # int64 [N + D + 1], an Arrow array
         self.texts_with_names: dict[Id, str] = {}
@@ -120,7 +120,7 @@ class View:
 
     @cached_property
     def least_ids(self) -> Array:
-        """int64 by place: the lowest id among the node's members; ids must be integers."""
+        """int64 by position: the lowest id among the node's members; ids must be integers."""
         out = np.zeros(len(self.numbers), np.int64)
         some = np.flatnonzero(self._alive)
         if len(some):  # otherwise the type of ids is not known
@@ -164,7 +164,7 @@ class View:
 
     @cached_property
     def _id_bytes(self) -> Array:
-        """int64 [N + D + 1]: for each place, the number of bytes in the ids of all members before
+        """int64 [N + D + 1]: for each node, the number of bytes in the ids of all members before
         it."""
         if self.has_integer_ids or not len(self.ids):
             return np.zeros(len(self.member_starts), np.int64)

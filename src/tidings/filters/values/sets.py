@@ -322,8 +322,8 @@ def comparable_with(place: Key) -> ValueSet:
 
 
 def point(place: Key) -> ValueSet:
-    """The set that contains only the value with this key. The set is cached, because filters test the same
-    values repeatedly."""
+    """The set that contains only the value with this key. The set is cached, because filters test
+    the same values repeatedly."""
     known = _points.get(place)
     if known is None:
         known = ValueSet((_cut(place, False), _cut(place, True)))

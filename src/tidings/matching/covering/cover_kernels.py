@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 class JoinInput(NamedTuple):
     """The arrays that a join needs besides its hulls."""
 
-    entries: Array  # uint32 [E]: hulls that may cover others, sorted by place of the access test
+    entries: Array  # uint32 [E]: hulls that may cover others, sorted by position of the access test
     order: Array  # uint32 [T]: the attribute tests of each hull; the first is its *access* test
     shift: Array  # uint8 [C]: by how many bits codes are shifted to fit in 16; usually 0
     exact: Array  # uint8 [n]: whether the hull needs an exact check as the outer one

@@ -14,8 +14,8 @@ _PRIME = np.uint64(0x9E3779B97F4A7C15)
 
 @kernel
 def find_place(number: int, keys: Any) -> Any:
-    """The place of a number in a table, or the free place where it can be put: keys int64 [Q], Q a
-    power of two, 0 for a free place. At least one place must be free."""
+    """The index of a number in a table, or the free index where it can be put: keys int64 [Q], Q a
+    power of two, 0 where the table is free. At least one index must be free."""
     mask = len(keys) - 1
     mixed = np.uint64(number) * _PRIME
     place = np.int64(mixed >> np.uint64(32)) & mask

@@ -31,7 +31,7 @@ def skip_blanks(data: Any, at: int, end: int) -> int:
 
 @kernel
 def skip_text(data: Any, at: int, end: int) -> Any:
-    """The place of the quote that ends a text, and whether all its bytes are ASCII. -1 if the text
+    """The index of the quote that ends a text, and whether all its bytes are ASCII. -1 if the text
     has an escape or a control character, or does not end."""
     plain = True
     while at < end:
@@ -82,7 +82,7 @@ def is_word(data: Any, at: int, end: int, word: Any) -> Any:
 @kernel
 def read_number(data: Any, at: int, end: int) -> Any:
     """A number: its digits as a whole number, the power of ten to multiply it by, whether it is
-    written as a whole number, and the place after it. The place is -1 if there are too many digits,
+    written as a whole number, and the index after it. The index is -1 if there are too many digits,
     or if the number is a negative zero or invalid."""
     negative = data[at] == 0x2D
     if negative:

@@ -61,7 +61,7 @@ class IntegerCodes(NamedTuple):
 
     columns: Annotated[Array, ArrayField(np.int64, 4)]
     """[C, 4]: for a lookup in `table`, the integer of the first place, the first and the last place
-    there, and 1; for bisection, the code of the smallest number, the first and the last place in
+    there, and 1; for bisection, the code of the least number, the first and the last place in
     `thresholds`, and 0."""
     table: UInt32
     thresholds: Int64

@@ -247,8 +247,8 @@ def _least_integer(value: float, after: int) -> int:
 
 
 def _least_unit(value: Any, after: int, scale: int) -> int:
-    """The smallest number of units of 10 ** -scale that is at or above a number; strictly above it if
-    `after`."""
+    """The smallest number of units of 10 ** -scale that is at or above a number; strictly above it
+    if `after`."""
     if math.isinf(value):
         return INT_MAX + 1 if value > 0 else INT_MIN
     exact = Fraction(exact_value(value)) * 10**scale
@@ -284,14 +284,14 @@ def asks_order(values: ValueSet) -> bool:
 
 
 def merge_ranks(parts: Sequence[Ranks]) -> tuple[Ranks, list[Places]]:
-    """Merge rank spaces into one; return the merged one and, for each part, the places of its cuts.
+    """Merge rank spaces into one; return it and, for each part, the indexes of its cuts.
 
     Merging runs during matching, so it must be fast: the cuts of the largest part are copied in
     slices, and only cuts that it lacks are handled one by one.
     """
     base = max(parts, key=len)
     found = [_places_in(base, part) for part in parts]
-    # for each cut that the largest part lacks, the place where it would be
+    # for each cut that the largest part lacks, the index where it would be
     before: dict[Cut, int] = {}
     for part, places in zip(parts, found, strict=True):
         for number in np.nonzero(places < 0)[0].tolist():
@@ -320,8 +320,8 @@ def merge_ranks(parts: Sequence[Ranks]) -> tuple[Ranks, list[Places]]:
 
 
 def _places_in(base: Ranks, part: Ranks) -> Places:
-    """For each cut of a part, its place among the cuts of the base; for a missing cut, -1 minus the
-    place where it would be."""
+    """For each cut of a part, its index among the cuts of the base; for a missing cut, -1 minus the
+    index where it would be."""
     if part is base:
         return np.arange(len(base.cuts))
     out = np.empty(len(part.cuts), np.int64)

@@ -35,7 +35,7 @@ class DisassembledSegment(msgspec.Struct):
     rest: dict[int, Rest]
     opaque: dict[str, Expression]
     moves: list[dict[int, Array]] = []
-    """For each merged segment and each of its columns, the new places of the term's cuts."""
+    """For each merged segment and each of its columns, the new positions of the term's cuts."""
 
 
 def disassemble(segment: Segment) -> DisassembledSegment:
@@ -144,7 +144,7 @@ def _elements(
 
 
 def _place_of(ranks: Ranks, code: int) -> Any:
-    """The only place on the line of values that has this code; an element is a single point."""
+    """The only position on the line of values that has this code; an element is a single point."""
     found = ValueSet((ranks.cuts[code - 1], ranks.cuts[code])).points()
     assert found is not None
     return found[0]
@@ -332,9 +332,9 @@ def _move_tests(
     columns: Array,
     places: Mapping[int, Array],
 ) -> DisassembledSegment:
-    """Move tests to other columns, and translate their codes to the new places of the cuts."""
+    """Move tests to other columns, and translate their codes to the new positions of the cuts."""
     tests = source.tests
-    # a low code is the place of a cut plus 1; a high code is the place of a cut, or the highest
+    # a low code is the index of a cut plus 1; a high code is the index of a cut, or the highest
     # code, which stays the highest
     starts = np.zeros(len(source.terms) + 2, np.int64)
     lows, highs = [np.zeros(1, np.uint32)], [np.zeros(1, np.uint32)]

@@ -46,7 +46,7 @@ class SortedBatch(NamedTuple):
     used: Array  # int64 [K + 1]: for each code (or rank), the next code that an event has, or NONE
     words: Array  # uint64 [K // 64 + 1], or empty if the batch is sorted by code
     ranks: Array  # int64 [K // 64 + 1]: the number of distinct codes below each word; or empty
-    order: Array  # uint32 [n]: the event at each place
+    order: Array  # uint32 [n]: the event at each position
     columns: Array  # uint16 [C, n + 64]: codes in that order, shifted to fit in 16 bits
     exact: Array  # uint32 [C, n]: codes by event
 
@@ -216,7 +216,7 @@ def find_used(starts, size, used):  # type: ignore[no-untyped-def]
 
 @kernel
 def first_from(values, first, last, least):  # type: ignore[no-untyped-def]
-    """The place of the first of the sorted values [first, last) that is not below `least`."""
+    """The position of the first of the sorted values [first, last) that is not below `least`."""
     while first < last:
         middle = (first + last) >> 1
         if np.int64(values[middle]) < least:
@@ -388,7 +388,7 @@ def count_events(events, starts):  # type: ignore[no-untyped-def]
 
 @kernel
 def put_slots(events, slots, many, place, out):  # type: ignore[no-untyped-def]
-    """Write slots (uint32 [P]) to the next free place of their event, and advance `place` (int64
+    """Write slots (uint32 [P]) to the next free position of their event, and advance `place` (int64
     [n]).
 
     `many`, uint8 [slots], marks filters with several boxes, the only filters whose slots can

@@ -76,7 +76,7 @@ class Statistics:
 
 def move_counts(counts: Array, place: Array, size: int) -> Array:
     """Translate counts to a rank space with `size` codes, in which the old cuts are at these
-    places. If an old code is split into several, its count is spread evenly."""
+    positions. If an old code is split into several, its count is spread evenly."""
     first = np.append(0, place + 1)
     sizes = np.append(place + 1, size) - first
     return np.repeat(counts / sizes, sizes)

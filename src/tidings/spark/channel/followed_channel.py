@@ -75,8 +75,9 @@ class FollowedChannel:
         return found
 
     def latest(self) -> int:
-        """The latest version of the channel that the owner has; the mirror has it when this returns.
-        This call waits for the owner. Afterwards, `description` is the description at this version."""
+        """The latest version of the channel that the owner has; the mirror has it when this
+        returns. This call waits for the owner. Afterwards, `description` is the description at this
+        version."""
         seen = -1
         while True:
             self._take(self.owner.describe())

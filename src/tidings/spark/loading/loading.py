@@ -208,7 +208,7 @@ class _Build:
         return int(total - refused)
 
     def sort(self, count: int) -> None:
-        """Write all rows to files, sorted by the lowest id of their filter and then by their own id.
+        """Write all rows to files, sorted by the lowest id of their filter, then by their own id.
         Only the first row of each filter keeps the key and the text."""
         from pyspark.sql import Window, functions as f
 

@@ -12,7 +12,8 @@
 
 A bulk is one entry of the log, with one version, however many subscriptions it has. A log keeps
 in memory, as dictionaries, only the changes made after the bulk was adopted; everything else stays
-in the files: see ../layered.py. These modules are for journal/ and known_log.py, not for users. Start at bulk.py.
+in the files: see ../layered.py. These modules are for journal/ and known_log.py, not for users.
+Start at bulk.py.
 """
 
 from tidings.store.bulks.bulk import Bulk, LostBulk, high_halves, open_bulk

@@ -54,7 +54,7 @@ def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
         ("people.toml", '[people]\nA = {}\n[[link]]\nkind = "foe"\nbetween = ["A", "A"]\n',
          r"line 4: .*found 'foe', expected"),
         ("people.toml", '[people]\nA = {}\n[[link]]\nkind = "friend"\nbetween = ["A", "B"]\n',
-         r"found a link of 'B', expected a known person"),
+         r"found 'B' in a link, expected a known person"),
     ],
 )  # fmt: skip
 def test_a_wrong_file_is_refused_with_one_sentence(

@@ -68,7 +68,7 @@ def test_the_body_of_a_redirect_is_not_read() -> None:
 def test_only_http_is_followed(target: str) -> None:
     with (
         answering(lambda connection: sends_on_to(target, connection)) as address,
-        pytest.raises(FeedProblem, match="cannot be fetched"),
+        pytest.raises(FeedProblem, match="can't be fetched"),
     ):
         fetch(address)
 
@@ -114,7 +114,7 @@ def test_public_addresses(host: str, public: bool) -> None:
 def test_addresses_that_are_none(address: str) -> None:
     with pytest.raises(FeedProblem) as caught:
         fetch(address)
-    assert str(caught.value).startswith(f"the feed {address} cannot be fetched: ")
+    assert str(caught.value).startswith(f"the feed {address} can't be fetched: ")
 
 
 def test_a_server_that_is_silent() -> None:

@@ -117,7 +117,7 @@ def test_one_that_hangs_does_not_keep_the_others(tmp_path: Path) -> None:
 
     assert late.problem.endswith("took longer than 0.5 seconds")
     assert [entry.title for entry in good.entries] == ["a"]
-    assert none.problem.startswith("the feed http://[::1 cannot be fetched")
+    assert none.problem.startswith("the feed http://[::1 can't be fetched")
     assert len(processes) <= fetch_pool.THREADS
     assert all(process.poll() is not None for process in processes)
 
@@ -139,7 +139,7 @@ def test_a_process_that_cannot_start_is_a_problem_of_the_feed(
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
 
-    assert looker.fetch(FetchTask("x")).problem.startswith("the feed x cannot be fetched: ")
+    assert looker.fetch(FetchTask("x")).problem.startswith("the feed x can't be fetched: ")
 
 
 def test_processes_end_with_their_parent() -> None:

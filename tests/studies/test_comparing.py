@@ -89,7 +89,7 @@ def test_the_same_twice_is_not_judged_different(checkout: Path) -> None:
     ("other", "problem"),
     [
         ("broken", r"broken \(\w+\): can't import tidings: ModuleNotFoundError: .*tidings_of_old"),
-        ("early", r"early \(\w+\): can't import tidings: ImportError: tidings has no Matcher"),
+        ("early", r"early \(\w+\): can't import tidings: ImportError: this revision of tidings"),
         ("stuck", r"stuck \(\w+\): can't measure build: ValueError: too many"),
         ("silent", r"silent \(\w+\) can't be measured: .*it printed nothing"),
         ("gone", "there is no revision 'gone'"),

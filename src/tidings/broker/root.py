@@ -334,7 +334,7 @@ class RootNode(Server):
         await before.stop()
 
     async def _load_block_kernels(self) -> None:
-        """Load the kernels for parts and for runs of publications; nothing else needs them. If that
+        """Load the kernels that only parts and runs of publications need. If that
         fails, because the disk is full for example, try again later."""
         while True:
             try:

@@ -56,8 +56,8 @@ class Surroundings:
         return sorted(above), sorted(set(below) - self._never)
 
     def _reach(self, place: int, edges: tuple[Array, Array], most: int) -> list[int] | None:
-        """The nodes that can be reached from a place along edges. The search continues through dead
-        places, which have no nodes."""
+        """The nodes that can be reached from a place along edges. The search continues
+        through places without nodes."""
         starts, ends = edges
         seen, todo = {place}, [place]
         found: list[int] = []

@@ -147,7 +147,7 @@ def _entries(path: Path) -> Iterator[tuple[int, Entry]]:
                 )
             yield rows.line_num, _entry(dict(zip(header, row, strict=True)), path, rows.line_num)
     except csv.Error as problem:
-        raise AttributesError(f"{path}, line {rows.line_num}: not CSV: {problem}") from None
+        raise AttributesError(f"{path}, line {rows.line_num}: this is not CSV: {problem}") from None
 
 
 def _entry(row: Mapping[str, str], path: Path, line: int) -> Entry:

@@ -134,7 +134,7 @@ class PredicateHelper:
                 self._abandon_process()
                 raise
             except TimeoutError:
-                raise _Failure(f"it was not loaded within {START:.0f} s") from None
+                raise _Failure(f"loading it took more than {START:.0f} s") from None
             except EOFError:
                 raise _Failure("its process ended before the predicate was loaded") from None
             if code != Code.READY:

@@ -21,7 +21,7 @@ from typing import Generic, TypeVar
 
 from tidings.broker.links import Lane
 
-TURN = 0.0001  # the fewest seconds that are charged for a turn
+TURN = 0.0001  # seconds; at least this much is charged for a turn
 REST_BEHIND = 6.0  # other work pauses this many times its duration, while publications are behind
 MOST_USED = 10_000  # the most keys whose used time is remembered
 

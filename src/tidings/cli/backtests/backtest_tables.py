@@ -71,8 +71,8 @@ def shared_folder(master: str, given: Path | None, option: str) -> Path | None:
         return None
     if given is None:
         raise BadInput(
-            f"--master {master}: executors may run on other machines, expected {option} with a "
-            "folder that all of them see at the same path"
+            f"--master {master}: executors may run on other machines; name a folder that all of "
+            f"them see at the same path with {option}"
         )
     if not given.is_dir():
         raise BadInput(f"{option} {given}: there is no such folder")

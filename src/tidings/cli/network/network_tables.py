@@ -1,5 +1,4 @@
-"""Rows for the preprocessors and channels in the report of a network, and numbers in few
-characters."""
+"""Rows for the preprocessors and channels in the report of a network; short forms of numbers."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def _without(runs: list[Run], done: set[str]) -> Iterator[Run]:
 def _check_by_rows(
     segment: Segment, batch: pa.RecordBatch, runs: list[Run], events: Array, kept: Array
 ) -> None:
-    """Evaluate every pair that has passed so far by the reference semantics, and update `kept`."""
+    """Evaluate each remaining pair by the reference semantics, and update `kept`."""
     if not runs:
         return
     numbers, alive = events.tolist(), kept.tolist()

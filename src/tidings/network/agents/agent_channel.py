@@ -99,7 +99,7 @@ class AgentChannel(Publishing):
                 async with asyncio.timeout(timeout):
                     await self._following.ready.wait()
             except TimeoutError:
-                raise self.overdue("the nodes of the channel are not known", timeout) from None
+                raise self.overdue("the nodes of the channel have not arrived", timeout) from None
             if self._following.refusal:
                 raise Refusal(self._following.refusal)
         elif self._tagging == "preprocessor":

@@ -118,7 +118,7 @@ def place_of(grant: SignedGrant) -> tuple[int, int]:
     """The life and the node of a grant; raises Refusal if these bytes are not a grant."""
     found = unpack_grant(grant.data)
     if found is None:
-        raise Refusal(f"found {len(grant.data):,} bytes that are not a grant, expected a grant")
+        raise Refusal(f"the {len(grant.data):,} bytes given as a grant can't be read as one")
     return found.life, found.node
 
 

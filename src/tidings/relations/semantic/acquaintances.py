@@ -34,10 +34,10 @@ class People:
         ends = [self.find(one), self.find(other)]
         for given, found in zip((one, other), ends, strict=True):
             if found is None:
-                raise AttributesError(f"found a link of '{given}', expected a known person")
+                raise AttributesError(f"found '{given}' in a link, expected a known person")
         first, second = map(str, ends)
         if first == second:
-            raise AttributesError(f"found a link of '{first}' with itself, expected two people")
+            raise AttributesError(f"found a link from '{first}' to '{first}', expected two people")
         self._links[first][second] = self._links[second][first] = kind
 
     def find(self, name: str) -> str | None:

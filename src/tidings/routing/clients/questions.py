@@ -18,7 +18,7 @@ from tidings.routing.protocol.messages import Range
 from tidings.routing.protocol.times import Times
 
 PATIENCE = 1.5  # the shortest pause, as a multiple of the time that the last answer took
-VAIN = 2  # after this many answers without the requested notifications, these are given up
+VAIN = 2  # notifications are given up after this many answers in a row without any of them
 REMEMBERED = 32  # the most unanswered questions whose times are kept
 
 

@@ -114,7 +114,7 @@ class SentBodies:
         return self._latest.bytes
 
     def add(self, number: int, early: Early, body: SharedBody | None = None) -> None:
-        """Note a body that was sent early, in the channel that has this number on the link. `body`
+        """Note that a body was sent early in the channel with this number on the link. `body`
         is the copy that the links of the node share."""
         size = len(early.body)
         self.sent += size

@@ -141,12 +141,12 @@ class CoverGraph:
             one = next(one for one in above if edges.covers(slot, one))
             raise GraphError(
                 f"found node {name[one]} as a parent of node {number}, expected a node that "
-                f"{number} does not cover"
+                f"node {number} does not cover"
             )
         for child in below & (uppers | edges.reach_up([slot])):
             raise GraphError(
                 f"found node {name[child]} as a child of node {number}, expected a node that does "
-                f"not cover {number}"
+                f"not cover node {number}"
             )
 
     def _find_highest(self, below: set[int], above: set[int], uppers: set[int]) -> list[int] | None:

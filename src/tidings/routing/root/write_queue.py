@@ -124,7 +124,7 @@ class WriteQueue:
             self.unsynced_bytes -= self._sizes.popleft()[1]
 
     def fail(self, reason: str) -> list[Waiting]:
-        """Stop, because nothing can be written any more; return everything that waited."""
+        """Stop, because nothing can be written any more; return everything that was waiting."""
         self.failed = reason
         waited = [what for _, what in self._waiting]
         self._waiting.clear()

@@ -101,7 +101,7 @@ def _ends(starts: Array, every: TimeBucket, width: int) -> str:
 
 
 def load_matplotlib() -> Any:
-    """Import matplotlib, which is an extra."""
+    """Import matplotlib, which is an optional dependency."""
     try:
         for name in ("backends.backend_agg", "dates", "figure", "ticker"):
             import_module(f"matplotlib.{name}")

@@ -125,7 +125,7 @@ def _problem(address: str, error: Exception, timeout: float) -> FeedProblem:
         return FeedProblem(f"the response of the feed {address} is not HTTP")
     if isinstance(reason, OSError) and reason.strerror:
         reason = reason.strerror
-    return FeedProblem(f"the feed {address} cannot be fetched: {reason}")
+    return FeedProblem(f"the feed {address} can't be fetched: {reason}")
 
 
 def parse(address: str, document: Document) -> list[Entry]:
@@ -144,7 +144,7 @@ def parse(address: str, document: Document) -> list[Entry]:
         found = feedparser.parse(io.BytesIO(document.body), response_headers=headers)
         entries = [_entry(address, each) for each in found.entries]
     except Exception as error:  # feedparser does not document which exceptions it raises
-        raise FeedProblem(f"the feed {address} cannot be parsed") from error
+        raise FeedProblem(f"the feed {address} can't be parsed") from error
     broken = isinstance(found.get("bozo_exception"), xml.sax.SAXException)
     ending = document.body[-1024:].lower()
     if not found.get("version") or (broken and not any(tag in ending for tag in _CLOSED)):

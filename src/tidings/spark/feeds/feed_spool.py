@@ -77,7 +77,7 @@ class Spool:
             _need_own(folder)
             self._lock = self._take_lock()
         except OSError as error:
-            raise EnvironmentProblem(f"the spool {folder} cannot be used: {error}") from error
+            raise EnvironmentProblem(f"the spool {folder} can't be used: {error}") from error
         try:
             self._state = load_state(folder) or SpoolState(0, 0, {})
             _need_owner(folder, self._state, owner)
@@ -211,7 +211,7 @@ def load_state(folder: Path) -> SpoolState | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise EnvironmentProblem(f"{path} cannot be read: {error.strerror}") from error
+        raise EnvironmentProblem(f"{path} can't be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:  # includes DecodeError and UnicodeDecodeError
         raise EnvironmentProblem(f"{path} is not the state of a spool: {error}") from error
 

@@ -82,12 +82,12 @@ class FetchProcess:
             code = process.wait()
         except Exception as error:  # for example, there is not enough memory for a process
             self.close()
-            return FetchResult(f"the feed {task.address} cannot be fetched: {error}")
+            return FetchResult(f"the feed {task.address} can't be fetched: {error}")
         self.close()
         if code == -signal.SIGALRM:
             return FetchResult(str(documents.timeout_problem(task.address, task.timeout)))
         return FetchResult(
-            f"the feed {task.address} cannot be fetched: its process ended with code {code}"
+            f"the feed {task.address} can't be fetched: its process ended with code {code}"
         )
 
     def close(self) -> None:
@@ -175,7 +175,7 @@ def _answer(task: FetchTask) -> bytes:
     except FeedProblem as error:
         problem = str(error)
     except Exception as error:  # unknown errors must not affect other feeds
-        problem = f"the feed {task.address} cannot be read: {type(error).__name__}"
+        problem = f"the feed {task.address} can't be read: {type(error).__name__}"
     return msgspec.json.encode(FetchResult(problem))
 
 

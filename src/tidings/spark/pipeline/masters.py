@@ -98,7 +98,7 @@ def _need_connector(spark: SparkSession) -> None:
 
 def need_driver(settings: Settings) -> None:
     """Refuse Spark Connect for a stream, because batches would run in the server's process, which
-    does not have the pipeline, its log and its outbox. For tables, Spark Connect works."""
+    does not have the pipeline, its log and its outbox. For tables, Spark Connect can be used."""
     if settings.spark.remote is not None:
         raise TidingsError(
             f"spark.remote: a pipeline can't run through Spark Connect ({settings.spark.remote}), "

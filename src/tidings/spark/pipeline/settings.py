@@ -389,7 +389,7 @@ def _is_timestamp(found: Settings, name: str) -> bool:
 
 
 def _numbers(found: Settings) -> Iterator[tuple[str, float | None, int, int]]:
-    """The names and values of all numeric settings, with their smallest and largest valid values."""
+    """The names and values of all numeric settings, with the valid bounds of each."""
     source = found.source
     for name in ("files_per_trigger", "rows_per_trigger", "rows_per_second"):
         yield f"source.{name}", getattr(source, name, None), 1, _MOST

@@ -152,7 +152,7 @@ def _other_javas() -> Iterator[Path]:
 
 
 def _home_of(java: Path) -> Path | None:
-    """Return the home of a Java program, or None if it cannot run Spark.
+    """Return the home of a Java program, or None if it can't run Spark.
 
     The program itself is asked, because its path may mislead: `java` on PATH is often a link or a
     version manager's script.

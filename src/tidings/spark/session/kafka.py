@@ -3,7 +3,7 @@
     spark = local_session("study", cores=2, **kafka_settings())
     spark.readStream.format("kafka").option("kafka.bootstrap.servers", ...)
 
-Jars must be named when the session starts; a running session cannot load more.
+Jars must be named when the session starts; a running session can't load more.
 
 The connector uses internals of Spark, so not every release of it runs with every PySpark.
 CONNECTORS is the only place that says which releases work together; each row was tested with a

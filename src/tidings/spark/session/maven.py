@@ -95,7 +95,7 @@ def _fill_folder(wanted: Mapping[str, str], folder: Path) -> None:
             files = [jars / jar_name(coordinate) for coordinate in wanted]
             _check_jars(files, wanted, "ask those who run your mirror of Maven Central")
     except OSError as error:
-        raise EnvironmentProblem(f"the jars cannot be stored in {folder}: {error}") from error
+        raise EnvironmentProblem(f"the jars can't be stored in {folder}: {error}") from error
 
 
 def _download(wanted: Iterable[str], jars: Path) -> None:

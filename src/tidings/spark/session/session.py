@@ -29,7 +29,7 @@ def local_session(app_name: str, cores: int = 2, **config: str) -> SparkSession:
     prepare_environment()
     from pyspark.sql import SparkSession
 
-    # The host's own name may not resolve, or may resolve to an address that cannot be bound.
+    # The host's own name may not resolve, or may resolve to an address that can't be bound.
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder = SparkSession.builder.master(f"local[{cores}]").appName(app_name)
     for key, value in (_settings(cores) | config).items():

@@ -72,7 +72,7 @@ class StoredDeclaration(msgspec.Struct, frozen=True, dict=True):
         return restore_attributes(self.types, self.told_extra, kind)
 
     def says_the_same(self, other: StoredDeclaration) -> bool:
-        """Whether two declarations mean the same. A rendezvous point always writes `subject`,
+        """Whether two declarations mean the same. A rendezvous point always writes `subject`;
         commands write it only if it is listed."""
         if self.text == other.text:
             return True

@@ -66,7 +66,7 @@ class Worker:
         import tidings
 
         if not hasattr(tidings, "Matcher"):
-            raise ImportError("tidings has no Matcher")
+            raise ImportError("this revision of tidings has no Matcher")
         self.make = tidings.Matcher
         return {"file": tidings.__file__}
 

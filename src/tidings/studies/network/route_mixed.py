@@ -4,8 +4,8 @@
                                       <─Published─                                 that counts
 
 The filters and the attributes are those of the workload `mixed`. If nats-server is installed,
-JetStream is measured with the same payloads: a stream in files, which it does not sync, and one
-consumer.
+JetStream is measured with the same payloads. It keeps the stream in files, which it does not sync,
+and has one consumer.
 """
 
 from __future__ import annotations

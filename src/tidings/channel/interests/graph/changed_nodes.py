@@ -14,8 +14,8 @@ from tidings.routing.root import Placed
 
 
 def find_changed(before: Sequence[Placed], after: Sequence[Placed]) -> set[int]:
-    """The nodes of `after` that have other nodes below them than in `before`, and those that are
-    only in `after`. In both arguments, each node comes after its parents.
+    """The nodes of `after` that do not have the same nodes below them as in `before`, and those
+    that are only in `after`. In both arguments, each node comes after its parents.
 
     Cost: proportional to the nodes and the nodes above each of them.
     """

@@ -48,7 +48,7 @@ class SetAside(NodePart):
         self._asked = 0.0  # when routers were asked
         self._named: Counter[tuple[int, Name]] = Counter()  # owners named, by node and router
         self._most_marks = min(parts.context.limits.all_marks, frames.MOST_MARKS)
-        # headers that are within all shares
+        # headers that exceed no share
         self._fitting: HeaderCache[Label, bool] = parts.caches.add(HeaderCache(MOST_FITTING))
         self._fitting_version = -1  # the version of the claims for which `_fitting` is valid
         self._most_judged = 0  # how many nodes the last judged notification had
@@ -62,7 +62,7 @@ class SetAside(NodePart):
 
     def judge(self, lowest: Label) -> bool:
         """Set aside the nodes of a notification that exceed a share; return False if none do.
-        Headers within all shares are cached, since most notifications repeat an earlier header."""
+        Headers that exceed no share are cached, since most notifications repeat a header."""
         claims = self._claims
         if self._fitting_version != claims.version:
             self._fitting_version = claims.version
@@ -173,7 +173,7 @@ class SetAside(NodePart):
                 self.doubted[node].add(owner)
 
     def take_owner(self, router: Name, owner: str, nodes: Iterable[int]) -> None:
-        """Note an owner that a router named for nodes. Nodes that are not in doubt are ignored, and
+        """Note that a router named an owner for nodes. Nodes that are not in doubt are ignored, and
         a router may name only a limited number of owners for each node."""
         for node in nodes:
             if node in self.doubted and self._named[node, router] < MOST_NAMED:

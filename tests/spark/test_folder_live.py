@@ -151,6 +151,6 @@ def test_a_pipeline_is_no_network(tmp_path: Path) -> None:
         with ChannelLink(tmp_path, timeout=1) as link, pytest.raises(TimedOut) as problem:
             link.describe()
         assert "the pipeline that owns the folder" in str(problem.value)
-        assert "has no network; expected a rendezvous point" in str(problem.value)
+        assert "is not in a network; expected a rendezvous point" in str(problem.value)
     finally:
         log.close()

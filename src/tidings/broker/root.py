@@ -334,8 +334,8 @@ class RootNode(Server):
         await before.stop()
 
     async def _load_block_kernels(self) -> None:
-        """Load the kernels that only parts and runs of publications need. If that
-        fails, because the disk is full for example, try again later."""
+        """Load the kernels that only parts and runs of publications need. If that fails, because
+        the disk is full for example, try again later."""
         while True:
             try:
                 await asyncio.get_running_loop().run_in_executor(None, load_block_kernels)

@@ -41,7 +41,7 @@ class LiveIds:
         return found
 
     def set(self, id_: Id, node: int) -> int:
-        """Set the node of a subscription, 0 to remove it; return its previous node, or 0."""
+        """Set the node of a subscription; with 0, remove it. Return its previous node, or 0."""
         before = self.nodes.get(id_, 0)
         if node:
             self.nodes[id_] = node

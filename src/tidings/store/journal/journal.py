@@ -177,7 +177,7 @@ class FileJournal:
                     take_over(self.path)
                 try:
                     return folder.own(self.path)
-                except BlockingIOError:  # if a pipeline owns the folder, it gives it up on request
+                except BlockingIOError:  # a pipeline that owns the folder gives it up on request
                     if not ask_for_folder(self.path):
                         raise
                     return folder.own(self.path)

@@ -111,7 +111,7 @@ def join_owner(folder: Path) -> socket.socket:
             answer = s.receive(link)
             if not isinstance(answer, s.Done):
                 raise EnvironmentProblem(
-                    f"{_owner(greeting)} has no network; expected a rendezvous point"
+                    f"{_owner(greeting)} is not in a network; expected a rendezvous point"
                 )
             return link.dup()
     except FileNotFoundError:  # there is no such folder

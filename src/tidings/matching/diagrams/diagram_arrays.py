@@ -22,7 +22,8 @@ END = 0xFFFFFFFF  # the end of a list of groups
 
 
 class DiagramArrays(NamedTuple):
-    """Everything the kernels need (T tests, G groups, K classes, N things: units and gates, F outputs)."""
+    """Everything the kernels need (T tests, G groups, K classes, F outputs, and N things:
+    units and gates)."""
 
     test_column: UInt32  # [T]: the column of the test's term
     test_sets: UInt32  # [T + 1]: where the intervals of a test begin

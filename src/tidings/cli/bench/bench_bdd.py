@@ -34,8 +34,8 @@ def bench_bdd(
 ) -> None:
     """Measure decision diagrams with implications.
 
-    There are two workloads. In `clauses`, filters such as (a OR b) AND (c OR d) have 10 to 30 tests
-    over 50 shared attributes. In `stock`, filters test a symbol, a price and a day. The same
+    Two workloads: clauses, which are filters (a OR b) AND (c OR d) AND ... with 10 to 30 tests over
+    50 shared attributes; and stock, which are filters on a symbol, a price and a day. The same
     kernels evaluate each filter by itself, then all filters with classes (nodes that know the same
     test results are moved together), then with classes and implication edges. Finally, a matcher
     without diagrams matches batches.

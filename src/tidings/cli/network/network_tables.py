@@ -1,4 +1,5 @@
-"""Rows for the preprocessors and channels in the report of a network; short forms of numbers."""
+"""Rows for the preprocessors and channels in the report of a network, and numbers in few
+characters."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Decide from their boxes alone whether a new filter and compiled filters cover each other.
 
-The answer is YES or NO only if a comparison of the filters themselves would give the same answer;
-otherwise it is MAYBE, and the filters must be compared.
+A comparison of the filters would give the same YES or NO, because it always finds a covering if one
+box contains another.
 """
 
 from __future__ import annotations

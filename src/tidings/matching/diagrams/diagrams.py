@@ -40,7 +40,7 @@ from tidings.matching.rank_space.event_coder import EventReader, integer_codes, 
 from tidings.model import Event
 
 Array = npt.NDArray[Any]
-ROOM = 1 << 18  # the smallest size of an output buffer, in matches
+ROOM = 1 << 18  # the least size of an output buffer, in matches
 ENOUGH = 64  # a pass rate counts as measured after this many evaluations
 _INDEX = np.dtype(np.intp)
 

@@ -168,8 +168,7 @@ def prepare_codes(corners, piece, below, first, last):  # type: ignore[no-untype
 
 @kernel
 def code_fits(code, mask, below, first, last):  # type: ignore[no-untyped-def]
-    """Whether, judging by its code, a box may lie in a piece: in each column that the piece tests,
-    the set of the box may begin inside the set of the piece. See `prepare_codes`."""
+    """Whether all tests of a box may begin in the sets of a piece; see `prepare_codes`."""
     for test in range(below.shape[0]):
         rank = count_bits(mask & below[test])
         if rank < np.uint64(NIBBLES):

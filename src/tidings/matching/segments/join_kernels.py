@@ -216,7 +216,7 @@ def find_used(starts, size, used):  # type: ignore[no-untyped-def]
 
 @kernel
 def first_from(values, first, last, least):  # type: ignore[no-untyped-def]
-    """The position of the first of the sorted values [first, last) that is not below `least`."""
+    """The place of the first of the sorted values [first, last) that is not below `least`."""
     while first < last:
         middle = (first + last) >> 1
         if np.int64(values[middle]) < least:

@@ -32,6 +32,22 @@ class Job:
             raise done.exception
         return done.exit_code, done.stdout, done.stderr
 
+    def create(self, *topics: str) -> None:
+        """Create topics of two partitions, and wait until the broker accepts rows for them.
+
+        The broker names a new partition's leader to producers before it is ready to lead it. If
+        then the first request of an idempotent producer is refused, and its second is accepted, the
+        rows of the first count as out of order for good, and time out (KAFKA-15591). On a busy
+        machine, this happened to topics that the first rows created."""
+        admin, client = self._java.org.apache.kafka.clients.admin, self._admin()
+        client.createTopics([admin.NewTopic(topic, 2, 1) for topic in topics]).all().get()
+        partition = self._java.org.apache.kafka.common.TopicPartition
+        latest = {
+            partition(topic, n): admin.OffsetSpec.latest() for topic in topics for n in (0, 1)
+        }
+        client.listOffsets(latest).all().get()  # only a leader answers
+        client.close()
+
     def put(self, topic: str, *rows: Row) -> None:
         """Write rows; when this returns, the broker has them."""
         table: Any = self.spark.createDataFrame(list(rows), "partition int, value string")
@@ -48,10 +64,8 @@ class Job:
 
     def trim(self, topic: str, partition: int, offset: int) -> None:
         """Let the broker forget the rows before an offset, as it does when they are too old."""
-        java, new = cast("Any", self.spark)._jvm, cast("Any", self.spark)._sc._gateway.new_array
-        client = java.org.apache.kafka.clients.admin.AdminClient.create(
-            {"bootstrap.servers": self.servers["kafka.bootstrap.servers"]}
-        )
+        java, new = self._java, cast("Any", self.spark)._sc._gateway.new_array
+        client = self._admin()
         at = java.org.apache.kafka.common.TopicPartition(topic, partition)
         # two methods are named beforeOffset, and py4j would call the other one
         kinds, values = new(java.java.lang.Class, 1), new(java.java.lang.Object, 1)
@@ -61,6 +75,15 @@ class Job:
         upto = asked.getMethod("beforeOffset", kinds).invoke(None, values)
         client.deleteRecords({at: upto}).all().get()
         client.close()
+
+    @property
+    def _java(self) -> Any:
+        return cast("Any", self.spark)._jvm
+
+    def _admin(self) -> Any:
+        return self._java.org.apache.kafka.clients.admin.AdminClient.create(
+            {"bootstrap.servers": self.servers["kafka.bootstrap.servers"]}
+        )
 
 
 def serve(job: Job, link: Connection[Any, Any]) -> None:

@@ -187,7 +187,9 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, 
 
 @pytest.fixture
 def stage(tmp_path: Path, running: tuple[Broker, Job]) -> Stage:
-    return Stage(tmp_path, *running)
+    made = Stage(tmp_path, *running)
+    made.job("create", made.topic, f"{made.topic}.told")
+    return made
 
 
 def flight(number: int, delay: Any = 90) -> str:

@@ -54,7 +54,7 @@ class Printer:
     """A program with an agent, which prints what it is given."""
 
     def __init__(self, chain: Chain, command: Sequence[str]) -> None:
-        self.process = Process(chain.folder, "program", command)
+        self.process = Process(chain.folder, f"program{len(chain.programs)}", command)
         chain.programs.append(self)
 
     def lines(self) -> list[str]:
@@ -103,9 +103,13 @@ def quoted(columns: dict[str, str]) -> dict[str, str]:
 
 
 def test_lines_of_json(chain: MakeChain) -> None:
+    """What a program is given, and what `tidings subscribe` prints."""
     one = chain(columns=quoted(COLUMNS | ODD), outbox='time = "at"')
     one.start()
     printer = run_program(one, "id > 0")
+    command = ["-m", "tidings", "subscribe", "id = 4", "--json", "--router"]
+    shown = Printer(one, [*command, router_of(one)])
+    eventually(lambda: "id = 4" in one.nodes())
     lines = [
         {
             "id": 1, "subject": "flights.EWR", "at": "2013-01-01T05:00:00.5+01:00",
@@ -115,14 +119,15 @@ def test_lines_of_json(chain: MakeChain) -> None:
         },
         {"id": 2, "at": None, "user": None, "tags": [], "unknown": {"a": [1, "2013-01-01"]}},
         {"id": 3, "user": {"born": "1969-07-20", "age": 5}, "at": "1969-07-20T20:17:40Z"},
+        {"id": 4, "price": 1.5, "at": "2013-01-01T00:00:00Z"},
         {"id": 0, "subject": "nobody wants it"},
     ]  # fmt: skip
     text = "".join(json.dumps(line) + "\n" for line in lines)
     digits = "1234567890.123456789012345678"
     put_file(one, "a.json", text.replace('"PRICE"', digits).encode())
     one.run_pipeline()
-    eventually(lambda: one.is_alive() and one.handed_rows() >= 4, 300)
-    first, second, third = printer.told(3)
+    eventually(lambda: one.is_alive() and one.handed_rows() >= 5, 300)
+    first, second, third, _ = printer.told(4)
     expected = {
         "id": 1, "subject": "flights.EWR", "at": utc(2013, 1, 1, 4, 0, 0, 500_000),
         "day": utc(2013, 1, 1), "price": Decimal(digits), "tags": ["a", None],
@@ -138,6 +143,11 @@ def test_lines_of_json(chain: MakeChain) -> None:
     moon = utc(1969, 7, 20, 20, 17, 40)
     user = {"born": utc(1969, 7, 20), "age": 5}
     assert third[:3] == ({"id": 3, "user": user, "at": moon}, "", moon.timestamp())
+    eventually(lambda: '"serial"' in str(shown.lines()))
+    (line,) = [json.loads(line) for line in shown.lines() if line[:1] == "{"]
+    row = {"id": 4, "price": 1.5, "at": "2013-01-01T00:00:00Z"}
+    assert (line["attributes"], line["matched"]) == (row, ["id = 4"])
+    assert line["time"] is not None
 
 
 def test_parquet(chain: MakeChain) -> None:
@@ -169,18 +179,3 @@ def test_parquet(chain: MakeChain) -> None:
     )  # fmt: skip
     price = Decimal("0.100000000000000000")
     assert second[:2] == ({"id": 2, "größe": 1.5, "price": price}, "")
-
-
-def test_the_command_prints_attributes(chain: MakeChain) -> None:
-    one = chain(columns=quoted(COLUMNS))
-    one.start()
-    command = ["-m", "tidings", "subscribe", "id > 0", "--json", "--router"]
-    shown = Printer(one, [*command, router_of(one)])
-    eventually(lambda: "id > 0" in one.nodes())
-    put_file(one, "a.json", b'{"id": 5, "price": 1.5, "at": "2013-01-01T00:00:00Z"}\n')
-    one.run_pipeline()
-    eventually(lambda: one.is_alive() and '"serial"' in str(shown.lines()), 300)
-    (line,) = [json.loads(line) for line in shown.lines() if line[:1] == "{"]
-    expected = {"id": 5, "price": 1.5, "at": "2013-01-01T00:00:00Z"}
-    assert (line["attributes"], line["matched"]) == (expected, ["id > 0"])
-    assert line["time"] is not None

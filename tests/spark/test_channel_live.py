@@ -115,7 +115,9 @@ def test_rows_reach_the_agents_that_want_them(chain: Make, seed: int) -> None:
     one.tree.check()
 
 
+@pytest.mark.slow
 def test_an_owner_that_is_down_is_waited_for(chain: Make) -> None:
+    """Over TCP. Through the socket of a folder, test_folder_live.py says the same."""
     one = chain(above={"e0": ROOT})
     one.run_pipeline()  # before there is anybody
     errors = one.folder / "errors"

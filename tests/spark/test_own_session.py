@@ -20,7 +20,8 @@ from pyspark.sql import SparkSession
 import tidings
 from tidings.spark import backtest, build_snapshot, tag
 
-settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2",
+            "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 spark = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
 rows = spark.createDataFrame([("EWR", 5), ("JFK", 70)], "origin string, delay int")
 snapshot = tidings.Snapshot.build({"ana": "delay > 60", "ben": "origin = 'EWR'"})

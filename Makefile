@@ -17,8 +17,8 @@ unexport PYTHONDONTWRITEBYTECODE
 NEWEST := .venv-newest
 PYSPARK ?=
 # `make test`: the number of test processes; with 0, all tests run in the main one. Tests often wait
-# for processes and clocks, so six keep two cores busy.
-WORKERS ?= 6
+# for processes and clocks, so seven keep two cores busy: six with long tests, one with short ones.
+WORKERS ?= 7
 BENCH_ARGS ?= --workload all --filters 1k --filters 10k
 BACKTEST_ARGS ?= --rows 100M --filters 1000
 # `make timemachine`: rounds of the network and of Spark, and the seed, by default a random one.

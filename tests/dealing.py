@@ -1,12 +1,13 @@
 """How `make test` deals the tests out to its processes.
 
 One by one, each to the process that is free, the long ones first: most take milliseconds, some half
-a minute, and one of those at the end would leave the other processes without work. But the tests
-that share the Spark session stay together and come first of all, those of tests/spark in one
-process and the others in a second: to start a session and warm its Java takes longer than many of
-them, so not each process should pay for it, and all in one would end last. Files with a fixture for
-the whole module stay together too, in any process: otherwise each process would make it again. One
-of them starts a Kafka broker.
+a minute, and one of those at the end would leave the other processes without work. But the last
+process takes the short ones first: they need a processor, while the long ones mostly wait, so the
+processors are busy all the time. The tests that share the Spark session stay together and come
+first of all, those of tests/spark in one process and the others in a second: to start a session and
+warm its Java takes longer than many of them, so not each process should pay for it, and all in one
+would end last. Files with a fixture for the whole module stay together too, in any process:
+otherwise each process would make it again. One of them starts a Kafka broker.
 
 xdist groups by marks (`--dist loadgroup`) only where pytest lets it rename tests; pytest 9.2 does
 not. So what a test needs is read from its file.
@@ -25,6 +26,7 @@ from xdist.scheduler import LoadScopeScheduling
 HOME = Path(__file__).parents[1]
 MODULE = 'scope="module"'
 SESSION = frozenset({"spark", "shared"})  # the fixtures of tests/conftest.py that give the session
+MANY = 4  # processes; of fewer, none can be spared for the short tests
 IN_SPARK, ELSEWHERE = "spark", "spark elsewhere"  # the scopes of the tests with the session
 STARTS = re.compile(r"\bsubprocess\b|\bprocesses\b|\bmark\.spark\b")
 
@@ -102,6 +104,8 @@ class Dealing(LoadScopeScheduling):  # type: ignore[misc]  # it ships no types
             self.is_sorted = True
             for name, _ in sorted(self.workqueue.items(), key=_place):
                 self.workqueue.move_to_end(name)
+        if len(self.nodes) >= MANY and node is self.nodes[-1]:
+            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
         super()._assign_work_unit(node)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests import dealing
+from xdist.scheduler import LoadScopeScheduling
 
 FILE = """
 @pytest.fixture
@@ -50,3 +53,25 @@ def test_long_ones_come_first() -> None:
         for file in ("tests/spark/test_own_session.py", "tests/cli/test_up.py", "tests/none.py")
     ]
     assert lengths == [2, 1, 0]
+
+
+@pytest.mark.parametrize(("nodes", "last"), [("abcd", "none"), ("abc", "test_up")])
+def test_the_last_of_many_processes_takes_the_short_ones(
+    monkeypatch: pytest.MonkeyPatch, nodes: str, last: str
+) -> None:
+    dealt: dict[str, str] = {}
+
+    def assign(self: Any, node: str) -> None:
+        dealt[node] = self.workqueue.popitem(last=False)[0]
+
+    monkeypatch.setattr(LoadScopeScheduling, "_assign_work_unit", assign)
+    monkeypatch.setattr(dealing.Dealing, "nodes", [*nodes])
+    one = dealing.Dealing.__new__(dealing.Dealing)
+    files = ("filters/none", "cli/test_up", "spark/test_own_session", "cli/test_endings")
+    names = [*(f"tests/{file}.py::test" for file in files), dealing.IN_SPARK]
+    one.workqueue = OrderedDict((name, {name: False}) for name in names)
+    for node in nodes:
+        one._assign_work_unit(node)
+    assert dealt["a"] == dealing.IN_SPARK
+    assert "own_session" in dealt["b"]
+    assert last in dealt[nodes[-1]]

@@ -348,6 +348,8 @@ LIKE_OTHERS = {
     "factors that change little",
     "IN of attributes",
     "LIKE ANY",
+    "LIKE of many %",
+    "nested boxes",
     "networks",
     "OR",
     "product of two",

@@ -185,6 +185,33 @@ def test_rights_in_each_channel(
     assert (not here.refusal(m.Follow(1))) == ("preprocess" in rights)
 
 
+def test_a_limit_that_can_never_match_is_a_warning(tmp_path: Path) -> None:
+    """With the reason, the name and the line, but without the token."""
+    text = """
+name = "root"
+listen = "127.0.0.1:0"
+journal = "journal.db"
+channel = "fx"
+[columns]
+price = "integer"
+[tokens]
+s3cret = {name = "a", within = "price > 10 AND price < 5"}
+s4cret = {name = "b", within = "price > 10 AND price < 12", channels = {fx = ["subscribe"]}}
+s5cret = {name = "c", channels = {fx = {within = "price > 10 AND price < 11"}, tea = {may = ["publish"], within = "price > 10 AND price < 11"}}}
+s6cret = {name = "d", within = "price = 'a' AND price = 'b'", channels = ["tea"]}
+"""  # noqa: E501
+    path = write_secret(tmp_path / "r.toml", text)
+    assert load_config(path).warnings == tuple(
+        f"{path}, line {line}: tokens: {where}: the filter can never match: {reason}; "
+        f"'{name}' may subscribe to nothing"
+        for line, where, reason, name in (
+            (9, "within", "no value of price is both > 10 and < 5", "a"),
+            (11, "channels.fx.within", "no value of price, an integer, is both > 10 and < 11", "c"),
+            (12, "within", "no value of price is both = 'a' and = 'b'", "d"),
+        )
+    )
+
+
 def test_rights_in_channels_in_a_file(tmp_path: Path) -> None:
     """They are read, written for the nodes of a tree, and read again."""
     text = """

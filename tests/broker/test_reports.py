@@ -102,13 +102,17 @@ def test_the_largest_reports_can_be_read_above() -> None:
     link = m.LinkStatus(LONG, "watcher", MOST, MOST, MOST, MOST, MOST, MOST, MOST, m.MOST_MILLIS)
     links = (link,) * m.MOST_LINKS
     tagger = m.PreprocessorStatus(LONG, LONG, MOST, MOST, MOST, m.MOST_MILLIS, m.MOST_MILLIS)
-    channel = m.ChannelStatus(LONG, MOST, MOST, MOST, True)
+    channel = m.ChannelStatus(LONG, MOST, MOST, MOST, True, LONG, MOST)
+    source = m.SourceStatus(LONG, LONG, MOST, MOST, True, MOST, m.MOST_MILLIS)
+    name = m.NameStatus(LONG, LONG, MOST, MOST)
     taggers, channels = (tagger,) * m.MOST_PREPROCESSORS, (channel,) * m.MOST_CARRIED
+    sources, named = (source,) * m.MOST_SOURCES, (name,) * m.MOST_NAMED
 
     def full(name: str, depth: int) -> m.NodeStatus:
         return m.NodeStatus(
             depth, name, "rendezvous", LONG, m.MOST_MILLIS, m.MOST_MILLIS, MOST, MOST, MOST, MOST,
             MOST, MOST, MOST, MOST, links, preprocessors=taggers, carried=channels,
+            sources=sources, names=named, pipelines=MOST, named=MOST, refused=MOST, strangers=MOST,
         )  # fmt: skip
 
     whole = [
@@ -123,7 +127,9 @@ def test_the_largest_reports_can_be_read_above() -> None:
     assert isinstance(read, m.Report)
     assert sum(len(one.links) for one in read.nodes) <= MOST_LISTED
     assert sum(len(one.carried) for one in read.nodes) <= MOST_CHANNELS
-    assert sum(len(one.preprocessors) for one in read.nodes) <= MOST_CHANNELS
+    rows = [len(one.preprocessors) + len(one.sources) + len(one.names) for one in read.nodes]
+    assert sum(rows) <= MOST_CHANNELS
+    assert rows[0] == m.MOST_PREPROCESSORS + m.MOST_SOURCES + m.MOST_NAMED
     assert max(one.depth for one in read.nodes) == m.MOST_DEPTH - 1
     assert {one.age for one in read.nodes} == {m.MOST_MILLIS}
 
@@ -138,13 +144,22 @@ links_ = st.builds(
 taggers_ = st.builds(
     m.PreprocessorStatus, names, names, numbers, numbers, numbers, times, times
 )  # fmt: skip
-channels_ = st.builds(m.ChannelStatus, names, numbers, numbers, numbers, st.booleans())
+channels_ = st.builds(
+    m.ChannelStatus, names, numbers, numbers, numbers, st.booleans(), names, numbers
+)
+sources_ = st.builds(
+    m.SourceStatus, names, names, st.none() | numbers, numbers, st.booleans(), numbers,
+    st.none() | times,
+)  # fmt: skip
+named_ = st.builds(m.NameStatus, names, names, numbers, numbers)
 nodes_ = st.builds(
     m.NodeStatus, st.integers(0, 3) | st.integers(0, m.MOST_DEPTH - 1), names,
     st.sampled_from(["rendezvous", "router"]), names, times, times, numbers, numbers, numbers,
     numbers, numbers, numbers, numbers, numbers, st.lists(links_, max_size=3).map(tuple),
     preprocessors=st.lists(taggers_, max_size=3).map(tuple),
     carried=st.lists(channels_, max_size=3).map(tuple),
+    sources=st.lists(sources_, max_size=3).map(tuple),
+    names=st.lists(named_, max_size=3).map(tuple),
 )  # fmt: skip
 reports_ = st.builds(m.Report, st.lists(nodes_, max_size=6).map(tuple))
 
@@ -173,8 +188,21 @@ def test_whatever_neighbours_say(said: list[tuple[str, m.Report, float]]) -> Non
         m.Report((with_rows(carried=(m.ChannelStatus("x"),) * (m.MOST_CARRIED + 1)),)),
         m.Report((with_rows(carried=(m.ChannelStatus("x", nodes=-1),)),)),
         m.Report((with_rows(preprocessors=(m.PreprocessorStatus("x", "y" * 999),)),)),
+        m.Report((with_rows(sources=(m.SourceStatus("x", "y"),) * (m.MOST_SOURCES + 1)),)),
+        m.Report((with_rows(names=(m.NameStatus("x", "y"),) * (m.MOST_NAMED + 1)),)),
     ],
-    ids=["name", "nodes", "depth", "age", "number", "channels", "channel", "preprocessor"],
+    ids=[
+        "name",
+        "nodes",
+        "depth",
+        "age",
+        "number",
+        "channels",
+        "channel",
+        "preprocessor",
+        "sources",
+        "names",
+    ],
 )
 def test_what_is_beyond_the_bounds_is_not_read(bad: m.Report) -> None:
     with pytest.raises(frames.FrameError):

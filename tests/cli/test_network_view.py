@@ -206,7 +206,10 @@ def test_channels() -> None:
     channel."""
     view = NetworkView()
     for at in (1, 2):
-        upper = [m.ChannelStatus("fx", 40, 2, 1000 * at), m.ChannelStatus("tea", 7, 0, 10)]
+        upper = [
+            m.ChannelStatus("fx", 40, 2, 1000 * at, kind="topics", followers=3),
+            m.ChannelStatus("tea", 7, 0, 10),
+        ]
         lower = [m.ChannelStatus("tea", 3, 5, 10), m.ChannelStatus("ha", 1, 1, 0, True)]
         view.feed(
             report(
@@ -215,20 +218,61 @@ def test_channels() -> None:
             )
         )
     assert lines(view.draw())[-5:] == [
-        "channel          nodes  subscriptions  notifications/s",
-        "──────────────────────────────────────────────────────",
-        "fx                  40              2            1,000",
-        "tea                  7              5                0",
-        "ha       asleep      1              1                0",
+        "channel  kind    nodes  subscriptions  followers  notifications/s",
+        "─────────────────────────────────────────────────────────────────",
+        "fx       topics     40              2          3            1,000",
+        "tea                  7              5          0                0",
+        "ha       asleep      1              1          0                0",
     ]
     assert view.record()["channels"][0] == {
         "name": "fx", "nodes": 40, "subscriptions": 2, "per_second": 1000.0, "asleep": False,
+        "kind": "topics", "followers": 3,
     }  # fmt: skip
     many = [m.ChannelStatus(f"c{n}") for n in range(m.MOST_CARRIED)]
     view.feed(report(_with_rows(node(0, "upper", uptime=3000), *many)))
     assert lines(view.draw())[-1] == "and 40 more"
     view.every = True
     assert lines(view.draw())[-1].startswith("c9 ")
+
+
+def test_pipelines_and_names() -> None:
+    """Their last batches and how far they lag, in 100 columns, even with the longest names."""
+    view = NetworkView()
+    long = "n" * m.MOST_NAME
+    for at in (1, 2):
+        sources = (
+            m.SourceStatus("flights", "1f0c22aa", 1204, 2, True, 5000 * at, 3000),
+            m.SourceStatus(long, "77aa01b2", 7, 1, False, 10, 200_000),
+            m.SourceStatus("", "c0ffee00", None),
+        )
+        names = (m.NameStatus("desk", "mine", 7_000, 850), m.NameStatus(long, long, 2**63 - 1, 0))
+        root = msgspec.structs.replace(
+            node(0, "root", uptime=1000 * at, refused=1200, strangers=1),
+            sources=sources, pipelines=5, names=names, named=2,
+        )  # fmt: skip
+        view.feed(report(root))
+    shown = lines(view.draw(), 100)
+    assert shown[0].endswith("serial 0  1,200 refused by rights  1 stranger refused")
+    assert shown[-11:] == [
+        "pipeline                        stream    batch     parts  notifications/s      heard",
+        "─────────────────────────────────────────────────────────────────────────────────────",
+        "flights                         1f0c22aa  1,204         2            5,000    3 s ago",
+        f"{'n' * 29}…  77aa01b2      7  1 so far                0  3 min ago",
+        "(not seen yet)                  c0ffee00      -         -                0          -",
+        "and 2 more",
+        "",
+        "named subscription              owner                                     confirmed up to"
+        "  behind",
+        "─" * 97,
+        "mine                            desk                                                7,000"
+        "     850",
+        f"{'n' * 29}…  {'n' * 29}…  9,223,372,036,854,775,807       0",
+    ]
+    assert view.record()["pipelines"][1]["whole"] is False
+    assert view.record()["names"][0] == {
+        "owner": "desk", "name": "mine", "above": "root", "serial": 7000, "behind": 850,
+    }  # fmt: skip
+    assert "sources" not in view.record()["nodes"][0]
 
 
 def test_a_single_channel_without_a_name_needs_no_table() -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.broker.processes import write_secret
 from tests.cli.conftest import Run, Write
 from tests.waiting import eventually, until
 
@@ -416,6 +417,25 @@ def test_the_file_that_is_meant(
     assert "2 nodes, with their files in network\n" in checked.out
     assert checked.err == ("note: b listens on 0.0.0.0, and without [tokens] anybody may connect\n")
     assert not (tmp_path / "network").exists()
+
+
+def test_a_check_warns_of_tokens_that_may_read_nothing(run: Run, tmp_path: Path) -> None:
+    """Each channel is judged by the attributes that it declares."""
+    path = tmp_path / "one.toml"
+    write_secret(path, """
+channel = "fx"
+[channels.tea]
+columns = {price = "integer"}
+[tokens]
+a = {name = "desk", channels = {tea = {within = "price > 10 AND price < 11"}}}
+b = {name = "eu", channels = {fx = {within = "price > 10 AND price < 11"}}}
+""")  # fmt: skip
+    checked = run("up", str(path), "--check")
+    assert checked.err == (
+        f"note: {path}, line 6: tokens: channels.tea.within: the filter can never match: no value "
+        "of price, an integer, is both > 10 and < 11; 'desk' may subscribe to nothing\n"
+    )
+    assert "2 nodes" in checked.out
 
 
 @pytest.mark.usefixtures("forked")

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 import pytest
 from tests.repeats import draws, rounds, runs
+from tests.rounds import say
 from tests.routing.definition import labels_by_definition
-from tests.routing.world import FULL, POINTS, ROOT, Disk, Faults, World
+from tests.routing.world import FULL, POINTS, ROOT, Disk, Faults, World, lowest
 
 from tidings.routing.clients.publisher import Publisher, without_incarnation
 from tidings.routing.clients.subscriber import (
@@ -23,11 +24,15 @@ from tidings.routing.clients.subscriber import (
     Told,
 )
 from tidings.routing.forwarding import downstream, router
-from tidings.routing.forwarding.label_graph import LabelGraph
+from tidings.routing.forwarding.label_graph import Label, LabelGraph
 from tidings.routing.forwarding.moving_router import MovingRouter
 from tidings.routing.forwarding.neighbours import beats
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.lineage import Break
+from tidings.routing.protocol.tags import unpack_tag
+from tidings.routing.root import history
+from tidings.routing.root.handover import correcting
+from tidings.routing.root.publishing import Outdated
 
 
 @pytest.fixture(autouse=True)
@@ -198,6 +203,21 @@ def check_promises(world: World) -> None:
             since, points = world.on_since[name], frozenset(one.interest)
             due = {payload for at, payload in published if at > since and payload[0] in points}
             assert due <= told, name
+
+
+def check_tags(world: World) -> None:
+    """Every notification has the tag that a fresh tagger would have given it: the lowest of the
+    nodes that were there when it was written and that match it."""
+    there: dict[frozenset[int], int] = {}
+    for kind, what in world.disk.log:
+        if kind == "add":
+            there[what[1]] = what[0]
+        elif kind == "drop":
+            there = {points: node for points, node in there.items() if node != what[0]}
+        elif kind == "record" and what.serial:
+            due = {points: node for points, node in there.items() if what.payload[0] in points}
+            assert set(what.matched) == set(due.values()), what
+            assert [mark.node for mark in what.marks] == lowest(due), what
 
 
 def another_disk(world: World) -> Disk:
@@ -461,17 +481,41 @@ def test_disks_that_are_full(seed: int, crashes: float, run: int) -> None:
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("most", [40_000, pytest.param(4_000_000, marks=pytest.mark.slow)])
-def test_trees_of_up_to_fifty_routers(seed: int, most: int) -> None:
-    """At least so many operations."""
-    operations, round_ = 0, 0
-    while operations < most:
-        chance = random.Random(f"{seed} {round_} fifty")
+def test_trees_of_up_to_fifty_routers(
+    seed: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At least so many operations. In half of the trees publishers tag, often with nodes of long
+    ago, so that the root corrects their tags, or finds them too old and tags by itself."""
+    monkeypatch.setattr(correcting, "FEW", 4)
+    monkeypatch.setattr(history, "MOST_AROUND", 20)
+    found = Counter[str]()
+    real = correcting.Correcting.correct
+
+    def correct(self: correcting.Correcting, data: bytes, content: bytes) -> Label:
+        try:
+            label = real(self, data, content)
+        except Outdated:
+            found["outdated"] += 1
+            raise
+        tag = unpack_tag(data)
+        found["corrected" if tag is None or tag.nodes != label else "taken"] += 1
+        return label
+
+    monkeypatch.setattr(correcting.Correcting, "correct", correct)
+    kinds = ("taken", "corrected", "outdated")
+    while found["operations"] < most or (found["worlds"] < 50 and not all(map(found.get, kinds))):
+        chance = random.Random(f"{seed} {found['worlds']} fifty")
         world = World(chance, chance.randrange(10, 51))
+        world.tags = found["worlds"] % 2 == 0
+        world.behind = chance.choice((6, 60))
         for _ in range(3):
             drop, repeat = chance.choice((0.0, 0.02, 0.2)), chance.choice((0.0, 0.05))
             world.faults = Faults(drop, repeat, chance.choice((0.02, 0.5, 2.0)))
             busy(world, 100, crashes=chance.choice((0.0, 0.05)), disks=chance.choice((0, 0.3)))
             settle(world)
             check(world)
-        operations += world.operations
-        round_ += 1
+            check_tags(world)
+        found.update(operations=world.operations, worlds=1, tagged=world.tagged)
+    say(f"{dict(found)}")
+    assert found["tagged"] > 20
+    assert all(map(found.get, kinds)), found

@@ -8,7 +8,7 @@ import random
 
 import pytest
 from tests.repeats import draws, runs
-from tests.routing.test_network import busy, check, check_acknowledged, check_promises, settle
+from tests.routing.test_network import busy, check, check_tags, settle
 from tests.routing.world import Faults, World
 
 from tidings.routing.protocol.tags import FRONT, Tag, pack_tag, unpack_tag
@@ -29,9 +29,7 @@ def test_a_lossy_network(seed: int, crashes: float, run: int) -> None:
         busy(world, 60, crashes=crashes)
         settle(world)
         check(world)
-        check_acknowledged(world)
-        check_promises(world)
-        check_matched(world)
+        check_tags(world)
     assert world.tagged > 10
 
 
@@ -50,26 +48,7 @@ def test_journals_that_go_back_in_time(
         busy(world, 60, crashes=0.06, disks=0.5)
         settle(world)
         check(world)
-        check_acknowledged(world)
-        check_promises(world)
-
-
-def check_matched(world: World) -> None:
-    """Every node that is there and was there before a notification matches it or not, as its points
-    say."""
-    points = world.disk.nodes
-    began: dict[int, int] = {}  # by node: how many records were written before it
-    records = 0
-    for kind, what in world.disk.log:
-        if kind == "add":
-            began[what[0]] = records
-        records += kind == "record" and what.serial > 0
-    numbered = [one for one in world.disk.records() if one.serial]
-    for at, record in enumerate(numbered):
-        due = {
-            node for node, some in points.items() if began[node] <= at and record.payload[0] in some
-        }
-        assert due <= set(record.matched)
+        check_tags(world)
 
 
 def test_tags_as_bytes() -> None:

@@ -336,7 +336,7 @@ class World:
         self.chance = chance
         self.locates = locates
         self.views: list[tuple[int, int, dict[int, frozenset[int]]]] = []  # epoch, version, nodes
-        self.behind = 6  # a preprocessor has one of so many views
+        self.behind = 6  # preprocessors and publishers have one of so many views
         self.redraws = 0
         self.times = times or Times()
         self.now = 0.0
@@ -436,7 +436,7 @@ class World:
         """The tag of a point by one of the last mirrors, or none."""
         if not self.tags or not self.mirrors or self.chance.random() < 0.2:
             return b""
-        life, version, nodes = self.chance.choice(self.mirrors[-6:])
+        life, version, nodes = self.chance.choice(self.mirrors[-self.behind :])
         self.tagged += 1
         there = {points: node for node, points in nodes.items() if point in points}
         return pack_tag(life, version, lowest(there))

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -84,12 +84,14 @@ class Chain:
         format: str = "json",  # noqa: A002
         outbox: str = "",
         channel: str = "",
+        channels: Sequence[str] = ("",),
     ) -> None:
         """`root` is added to the file of the rendezvous point, `more` to [subscriptions], `outbox`
-        to [outbox]; `channel` replaces the address."""
+        to [outbox]; `channel` replaces the address. The pipeline uses the first of the `channels`,
+        each of which has a rendezvous point."""
         self.folder = folder
         (folder / "in").mkdir()
-        self.tree = Tree(folder, above, times=times, journal="journal")
+        self.tree = Tree(folder, above, times=times, journal="journal", channels=channels)
         lines = "\n".join(f'{name} = "{kind}"' for name, kind in columns.items())
         with (folder / f"{ROOT}.toml").open("a") as file:
             file.write(f"\n[columns]\n{lines}\n{root}\n")
@@ -163,9 +165,13 @@ class Chain:
         with ChannelLink(self.address) as link:
             return {one.filter: one.node for one in link.changes().changes if one.filter}
 
-    def listen(self, at: str, *filters: str) -> Listener:
-        """An agent at a router, with subscriptions that are in force when this returns."""
-        one = Listener(self.tree.addresses[at], filters, self.times)
+    def listen(self, at: str, *filters: str, channel: str | None = None) -> Listener:
+        """An agent at a router, with subscriptions that are in force when this returns; `channel`
+        is another one than the pipeline's."""
+        address = self.tree.addresses[at]
+        if channel is not None:
+            address = f"{address.rpartition('/')[0]}/{channel}"
+        one = Listener(address, filters, self.times)
         self.agents.append(one)
         return one
 

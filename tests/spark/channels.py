@@ -1,5 +1,5 @@
 """A channel without a network, for the parts of a pipeline that speak to its owner: what it tells,
-and what it took. The tests over real processes are in test_channel_pipeline.py and kills/."""
+and what it took. The tests over real processes are in test_channel_live.py and kills/."""
 
 from __future__ import annotations
 

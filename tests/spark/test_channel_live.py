@@ -69,10 +69,19 @@ def outbox_rows(chain: Chain) -> list[dict[str, Any]]:
     return [row for one in chain.outbox.folders() for row in pq.read_table(one).to_pylist()]
 
 
-def test_rows_reach_the_agents_that_want_them(chain: Make, seed: int) -> None:
+@pytest.mark.parametrize(
+    "channels", [("fx", "tea"), pytest.param(("",), marks=pytest.mark.slow)], ids=["named", "alone"]
+)
+def test_rows_reach_the_agents_that_want_them(
+    chain: Make, seed: int, channels: tuple[str, ...]
+) -> None:
+    """Where the tree has two channels, the pipeline uses the first, and nothing of it gets into the
+    second, although the numbers of its nodes are the same."""
     chance = random.Random(seed)
-    one = chain(times=msgspec.structs.replace(TIMES, expire=4.0))
+    one = chain(times=msgspec.structs.replace(TIMES, expire=4.0), channels=channels)
     one.start()
+    others = [one.listen("e0", *OVERLAPPING[::4], channel=channel) for channel in channels[1:]]
+    assert one.address.endswith(f"/{channels[0]}".rstrip("/"))
     filters = list(OVERLAPPING)
     chance.shuffle(filters)
     places = ["e0", "e1", "i0", ROOT, "e0"]
@@ -112,6 +121,16 @@ def test_rows_reach_the_agents_that_want_them(chain: Make, seed: int) -> None:
         if row["id"] >= 1000:
             assert set(row["nodes"]) <= set(living)
     assert alone.ids == {500: 1}
+
+    # what is published in the other channel does not meet the rows
+    there: list[Event] = [{"id": 9000, "price": 99, "kind": "ale", "place": "Rome"}]
+    for other in others:
+        for row in there:
+            other.agent.publish(row, msgspec.json.encode(row))
+    for interest in (interest for agent in others for interest in agent.interests):
+        interest.check(there)
+    for agent in agents[:3]:
+        assert all(9000 not in interest.ids for interest in agent.interests)
     one.tree.check()
 
 

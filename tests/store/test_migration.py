@@ -192,7 +192,7 @@ def test_one_who_may_only_read_is_told_who_rewrites_it(
         _ = ChangeLog(folder).version
     assert str(caught.value) == (
         f"the log '{folder}' was written by an older version of tidings and can't be rewritten: "
-        f"Permission denied; ask its owner to run `tidings subscriptions list {folder}` once"
+        f"Permission denied; ask its owner to run `tidings channel import {folder}` once"
     )
     assert old_files(folder) == files
 

@@ -20,6 +20,7 @@
     predicates/       predicates that filters call, in helper processes
     processes/        signals to processes that a node or a tree starts
     reports.py        the status of a node and of the nodes below it
+    root_reports.py   the pipelines and named subscriptions of a rendezvous point
     garbage.py        infrequent full garbage collections
 
 Users who run nodes in their own programs import `RootNode`, `RouterNode`, `PreprocessorNode`,

@@ -26,7 +26,9 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.root import Rendezvous
 
 MOST_LISTED = 5_000  # the most links in a report: 3 MB with the longest names
-MOST_CHANNELS = 1_000  # the most channels, or preprocessors, in a report: 1 MB with long names
+MOST_CHANNELS = 1_000  # the most channels, or other rows, in a report: 1 MB with long names
+RIGHTS = "rights"  # counts requests that a client had no right to make
+_UNRIGHTFUL = (RIGHTS, "outside", "not granted")  # the counts of such requests
 # the order in which links are listed; of the same kind, those with the longest queues come first
 _ORDER: tuple[m.Kind, ...] = ("above", "router", "agent", "watcher", "direct")
 _KINDS = {kind: number for number, kind in enumerate(_ORDER)}
@@ -124,7 +126,7 @@ class Reports:
                 del self.known[name]
         nodes = [mine]
         links, carried = len(mine.links), len(mine.carried)
-        taggers = len(mine.preprocessors)
+        rows = _count_rows(mine)
         for _, known in sorted(self.known.items(), key=lambda item: str(item[0])):
             older = millis(now - known.at)
             for node in known.nodes:
@@ -132,7 +134,7 @@ class Reports:
                     continue
                 links += len(node.links)
                 carried += len(node.carried)
-                taggers += len(node.preprocessors)
+                rows += _count_rows(node)
                 nodes.append(
                     msgspec.structs.replace(
                         node,
@@ -140,7 +142,9 @@ class Reports:
                         age=min(node.age + older, m.MOST_MILLIS),
                         links=node.links if links <= MOST_LISTED else (),
                         carried=node.carried if carried <= MOST_CHANNELS else (),
-                        preprocessors=node.preprocessors if taggers <= MOST_CHANNELS else (),
+                        preprocessors=node.preprocessors if rows <= MOST_CHANNELS else (),
+                        sources=node.sources if rows <= MOST_CHANNELS else (),
+                        names=node.names if rows <= MOST_CHANNELS else (),
                     )
                 )
         return m.Report(tuple(nodes))
@@ -179,6 +183,7 @@ class Reporting(Protocol):
     @property
     def undeclared(self) -> int: ...
     def is_direct(self, name: Name) -> bool: ...
+    def refusals(self) -> dict[str, int]: ...
 
 
 def status_of(node: Reporting, now: float) -> m.NodeStatus:
@@ -220,6 +225,7 @@ def status_of(node: Reporting, now: float) -> m.NodeStatus:
                 heard=millis(now - link.heard),
             )
         )
+    refusals = node.refusals()
     early, used = (0, 0) if node.early is None else node.early.count()
     return m.NodeStatus(
         depth=0,
@@ -247,7 +253,14 @@ def status_of(node: Reporting, now: float) -> m.NodeStatus:
         carried=_list_channels(node),
         early=early,
         early_used=used,
+        refused=sum(refusals.get(one, 0) for one in _UNRIGHTFUL),
+        strangers=refusals.get("greeting", 0),
     )
+
+
+def _count_rows(node: m.NodeStatus) -> int:
+    """The rows of a rendezvous point, apart from channels."""
+    return len(node.preprocessors) + len(node.sources) + len(node.names)
 
 
 def _list_channels(node: Reporting) -> tuple[m.ChannelStatus, ...]:

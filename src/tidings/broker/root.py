@@ -28,7 +28,8 @@ from tidings.broker.recompiling import Recompiling
 from tidings.broker.released.block_frames import joined_frames
 from tidings.broker.released.frame_warming import load_block_kernels
 from tidings.broker.released.framed_rendezvous import FramedRendezvous
-from tidings.broker.reports import advise, millis, shorten
+from tidings.broker.reports import advise, shorten
+from tidings.broker.root_reports import list_names, list_preprocessors, list_sources
 from tidings.broker.server import CACHE_BYTES, Server
 from tidings.channel import Declaration, renumber
 from tidings.channel.interests import (
@@ -598,20 +599,19 @@ class RootNode(Server):
 
     def status(self, now: float) -> m.NodeStatus:
         followers, acknowledged = self.machine.following.count_followers()
+        found = super().status(now)
+        own = shorten(self.own.name)
         return msgspec.structs.replace(
-            super().status(now), defined=self.kind.digest, renewed=self.machine.history.renewed,
+            found, defined=self.kind.digest, renewed=self.machine.history.renewed,
             followers=followers, acknowledged=acknowledged, switched_off=self._list_off(),
-            preprocessors=self._list_preprocessors(now),
-        )  # fmt: skip
-
-    def _list_preprocessors(self, now: float) -> tuple[m.PreprocessorStatus, ...]:
-        return tuple(
-            m.PreprocessorStatus(
-                shorten(one.said.name), shorten(one.said.address), one.said.tagged,
-                one.said.version, one.behind, min(one.said.uptime, m.MOST_MILLIS),
-                millis(now - one.time),
-            )
-            for one in self.machine.following.list_preprocessors()
+            preprocessors=list_preprocessors(self.machine, now),
+            carried=tuple(
+                one if one.name != own else
+                msgspec.structs.replace(one, kind=self.kind.kind, followers=followers)
+                for one in found.carried
+            ),
+            sources=list_sources(self.machine, now), pipelines=len(self.machine.sources.known),
+            names=list_names(self.machine), named=len(self.machine.naming.cursors.known),
         )  # fmt: skip
 
     @property

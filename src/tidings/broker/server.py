@@ -28,7 +28,7 @@ from tidings.broker.links import ChannelLane, Credit, Lane
 from tidings.broker.listening_server import ListeningServer
 from tidings.broker.queues.backlog import PIECE, Backlog
 from tidings.broker.queues.publications import Publications
-from tidings.broker.reports import Rate, Reports, shorten, status_of
+from tidings.broker.reports import RIGHTS, Rate, Reports, shorten, status_of
 from tidings.model import TidingsError, Undecided
 from tidings.network import Forwarder, FrameCache, Link, measure_costs
 from tidings.routing.channels import Channel, Channels, Flow, Frames, Out, Routes
@@ -290,6 +290,7 @@ class Server:
         """Handle a message about the channels of a link."""
         if isinstance(message, m.Open):
             reason = found.refuse_channel(message.channel, self.door.channel)
+            self.machine.beyond[RIGHTS] += bool(reason)
             most = self.limits.channels if link.routes else self.limits.neighbour_channels
             if not reason and self.channels.of_link(link.name) >= most:
                 reason = f"there are {most:,} channels on this link, expected no more"
@@ -492,11 +493,13 @@ class Server:
         self.machine.beyond["problems"] += 1
 
     def _refuse(self, link: Lane, message: m.Message, reason: str) -> None:
-        """Send the reason to a sender that waits for an answer."""
+        """Count a refusal, and send the reason, if the sender waits for an answer. Agents without
+        the right to subscribe send the other messages too, with every beat."""
         channel = self._channel_of(link)
         machine = self.machine if channel is None or channel.machine is None else channel.machine
         answer = answer_refused(message, machine.epoch, reason)
         if answer is not None:
+            self.machine.beyond[RIGHTS] += 1
             link.send(answer)
 
     def _end_slice(self) -> None:

@@ -104,8 +104,10 @@ def load_command(name: str) -> Command | typer.Typer:
                 declare_attributes,
                 show_channel,
             )
+            from tidings.cli.subscriptions.import_command import import_channel
 
             channel.command("create")(guard(create_channel))
+            channel.command("import")(guard(import_channel))
             channel.command("declare")(guard(declare_attributes))
             channel.command("show")(guard(show_channel))
             return channel

@@ -24,9 +24,11 @@ instead of wrong data. Users get `load_ontology` from `tidings`; the rest is for
 cli. Start at folder.py, or at groups/log.py for the byte format.
 """
 
+from tidings.store.before import find_format, list_copies
 from tidings.store.change_log import ChangeLog, need_owner
 from tidings.store.change_records import LogError
 from tidings.store.folder import LOCK, owner_of
+from tidings.store.journal import FileJournal
 from tidings.store.journal.rows import SQL
 from tidings.store.live_ids import LiveIds, ProjectedIds
 from tidings.store.log_contents import (
@@ -36,6 +38,7 @@ from tidings.store.log_contents import (
     KeyedChange,
     Repair,
     State,
+    Summary,
     stored_filters,
 )
 from tidings.store.numbers import Accepting
@@ -53,12 +56,16 @@ __all__ = [
     "ChangeLog",
     "Declare",
     "Declared",
+    "FileJournal",
     "KeyedChange",
     "LiveIds",
     "LogError",
     "ProjectedIds",
     "Repair",
     "State",
+    "Summary",
+    "find_format",
+    "list_copies",
     "load_ontology",
     "need_owner",
     "owner_of",

@@ -70,6 +70,7 @@ from tidings.store.log_contents import (
     Repair,
     State,
     Subscriptions,
+    Summary,
     change_of,
     read_state,
     stored_filters,
@@ -606,6 +607,17 @@ class ChangeLog:
     def version(self) -> int:
         """The latest version that any process acknowledged."""
         return version_in(self._steady(self._reader.end))
+
+    def summary(self) -> Summary:
+        """How much is in the log. This reads all of it, with its notifications."""
+
+        def read() -> Summary:
+            end = self._reader.end()
+            state = state_at(self.path, end, counted=True)
+            sizes = len(state.nodes), len(state.subscriptions), state.serial
+            return Summary(version_in(end), *sizes)
+
+        return self._steady(read)
 
     @property
     def id_kind(self) -> type[str] | type[int] | None:

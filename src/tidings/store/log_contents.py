@@ -9,6 +9,7 @@ A node that the rendezvous point created for agents counts as a subscription her
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 
@@ -66,6 +67,15 @@ class Declared(msgspec.Struct, frozen=True):
 
 
 KeyedChange = tuple[Change, bytes | None]
+
+
+class Summary(NamedTuple):
+    """How much is in a channel."""
+
+    version: int
+    nodes: int
+    subscriptions: int  # those with an id; agents without a name have only nodes
+    notifications: int  # that were numbered, also those that are no longer stored
 
 
 class State(msgspec.Struct, frozen=True):

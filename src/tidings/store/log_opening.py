@@ -35,7 +35,7 @@ def settle(folder: Path, key_of: before.KeyOf) -> None:
                 raise LogError(
                     f"the log '{folder}' was written by an older version of tidings and can't be "
                     f"rewritten: {problem.strerror}; ask its owner to run "
-                    f"`tidings subscriptions list {folder}` once"
+                    f"`tidings channel import {folder}` once"
                 ) from problem
     _take_what_is_left(folder)
 

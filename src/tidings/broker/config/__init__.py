@@ -22,6 +22,7 @@ from tidings.broker.config.config_problems import (
     find_limit_problems,
     find_ticket_problems,
     find_time_problems,
+    find_token_oddities,
     find_token_problems,
 )
 from tidings.broker.config.configured_node import make_door, make_node
@@ -54,6 +55,7 @@ __all__ = [
     "find_relations_problems",
     "find_ticket_problems",
     "find_time_problems",
+    "find_token_oddities",
     "find_token_problems",
     "flatten_columns",
     "list_addresses",

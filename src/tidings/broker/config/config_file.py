@@ -78,6 +78,7 @@ from tidings.broker.config.config_problems import (
     find_setting_problems,
     find_ticket_problems,
     find_time_problems,
+    find_token_oddities,
     find_token_problems,
 )
 from tidings.broker.config.node_settings import (
@@ -123,7 +124,11 @@ def load_config(path: str | Path, *, of_preprocessor: bool = False) -> Config:
     if problems:
         raise ConfigError(file.describe(problems))
     kind = read_kind(path, found.preprocessor, found.columns, found.extra)
-    found = msgspec.structs.replace(found, kind=kind, folder=path.parent.absolute())
+    declared = {found.channel: declared_attributes(found.columns, found.extra, kind)}
+    odd = find_token_oddities(found.tokens or {}, declared, found.channel)
+    warnings = tuple(file.describe([one]) for one in odd)
+    folder = path.parent.absolute()
+    found = msgspec.structs.replace(found, kind=kind, folder=folder, warnings=warnings)
     return _with_secrets(path, found)
 
 
@@ -159,7 +164,7 @@ def read_ticket_key(path: Path, key: Path) -> tuple[str, str]:
 def _with_secrets(path: Path, config: Config) -> Config:
     """The configuration with its token; raises ConfigError if others may read a file with
     tokens."""
-    token, secret, warnings = config.token, "", []
+    token, secret, warnings = config.token, "", [*config.warnings]
     try:
         if config.tokens or config.token:
             warnings.append(check_secret(path))

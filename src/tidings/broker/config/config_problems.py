@@ -159,12 +159,46 @@ def find_token_problems(tokens: dict[str, str | Grant]) -> Iterator[Problem]:
         if isinstance(grant.channels, dict) and not grant.channels:
             sentence = "tokens: channels: found an empty table, expected at least one channel"
             yield Problem((*place, "channels"), sentence)
-        limits = {"within": grant.within}
-        for channel, one in grant.by_channel.items():
-            limits[f"channels.{channel}.within"] = one.within or ""
-        for where, text in limits.items():
+        for where, _, text in _list_limits(grant):
             try:
-                parse(text or "TRUE")
+                parse(text)
             except FilterError as problem:
                 yield Problem(place, f"tokens: {where}: {problem}")
                 break  # channels without a filter of their own would repeat this problem
+
+
+def find_token_oddities(
+    tokens: Mapping[str, str | Grant], declared: Mapping[str, Attributes | None], own: str
+) -> Iterator[Problem]:
+    """Tokens that were probably not meant as written: those with a `within` that can never match.
+    `declared` has the attributes of channels, as far as the file declares them, and `own` is the
+    channel of tokens that name none."""
+    for token, value in tokens.items():
+        grant = Grant(value) if isinstance(value, str) else value
+        for where, channel, text in _list_limits(grant):
+            attributes = declared.get(own if channel is None else channel)
+            reason = _explain_never(text, attributes)
+            if reason:
+                sentence = f"tokens: {where}: {reason}; {grant.name!r} may subscribe to nothing"
+                yield Problem(("tokens", token), sentence)
+                if channel is None:
+                    break  # channels without a filter of their own would repeat this
+
+
+def _list_limits(grant: Grant) -> Iterator[tuple[str, str | None, str]]:
+    """The filters of a token: the key of each, and the channel that it is for; None stands for all
+    channels without a filter of their own."""
+    if grant.within:
+        yield "within", None, grant.within
+    for channel, one in grant.by_channel.items():
+        if one.within and one.within != grant.within:
+            yield f"channels.{channel}.within", channel, one.within
+
+
+def _explain_never(text: str, attributes: Attributes | None) -> str:
+    """Why a filter can never match; empty if it can."""
+    try:
+        found = parse(text, attributes=attributes)
+    except FilterError:  # it is for another channel, whose attributes have other types
+        found = parse(text)
+    return found.note if found.never else ""

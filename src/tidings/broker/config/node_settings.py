@@ -67,7 +67,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ticket_secret: str = ""  # what the file `ticket_key` contains
     kind: KindDefinition = KindDefinition()  # what `preprocessor` defines
     folder: Path = Path()
-    warnings: tuple[str, ...] = ()  # warnings about secret files that others may read
+    warnings: tuple[str, ...] = ()  # secret files that others may read, and odd tokens
 
     def at(self, path: str) -> Path:
         return (self.folder / path).absolute()

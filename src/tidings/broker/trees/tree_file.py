@@ -61,12 +61,14 @@ from tidings.broker.config import (
     find_relations_problems,
     find_ticket_problems,
     find_time_problems,
+    find_token_oddities,
     find_token_problems,
     read_kind,
     read_ticket_key,
 )
+from tidings.broker.config.node_settings import declared_attributes
 from tidings.broker.trees.tree_members import find_member_problems, list_members
-from tidings.broker.trees.tree_settings import Tree, TreeTables
+from tidings.broker.trees.tree_settings import OtherRoot, Tree, TreeTables
 from tidings.broker.trees.tree_tls import find_tls_problems, with_absolute_paths
 from tidings.files import SecretError, check_secret, find_problems, read_secret, read_toml
 from tidings.model import Problem
@@ -87,9 +89,11 @@ def load_tree(path: str | Path) -> Tree:
     problems = [*_problems(file, folder), *find_token_problems(file.tokens or {})]
     if problems:
         raise ConfigError(raw.describe(problems))
-    read_kind(path, file.preprocessor, file.columns, file.extra)
-    for one in file.channels.values():
-        read_kind(path, one.preprocessor, one.columns, one.extra)
+    tables: dict[str, TreeTables | OtherRoot] = {file.channel: file, **file.channels}
+    declared = {}
+    for name, one in tables.items():
+        kind = read_kind(path, one.preprocessor, one.columns, one.extra)
+        declared[name] = declared_attributes(one.columns, one.extra, kind)
     for name, table in (
         ("", file.relations),
         *((n, c.relations) for n, c in file.channels.items()),
@@ -98,7 +102,9 @@ def load_tree(path: str | Path) -> Tree:
             where = f"channels.{name}." if name else ""
             raise ConfigError(f"{path}: {where}{problem.sentence}")
     try:
-        tree = _tree(path, _with_taggers(path, file), folder)
+        odd = find_token_oddities(file.tokens or {}, declared, file.channel)
+        said = tuple(raw.describe([one]) for one in odd)
+        tree = _tree(path, _with_taggers(path, file), folder, said)
     except KeyProblem as problem:
         raise ConfigError(f"{path}: {problem}") from None
     except SecretError as problem:  # the message already names the file
@@ -171,7 +177,7 @@ def _with_absolute_path(table: PreprocessorTable, path: Path) -> PreprocessorTab
     return msgspec.structs.replace(table, ontology=str((path.parent / table.ontology).absolute()))
 
 
-def _tree(path: Path, file: TreeTables, folder: Path) -> Tree:
+def _tree(path: Path, file: TreeTables, folder: Path, said: tuple[str, ...]) -> Tree:
     key, warning = None, ""
     if file.ticket_key is not None:
         key = (path.parent / file.ticket_key).absolute()
@@ -204,5 +210,5 @@ def _tree(path: Path, file: TreeTables, folder: Path) -> Tree:
         root_limits=file.root.limits,
         tickets=file.tickets,
         tls=None if file.tls is None else with_absolute_paths(file.tls, path.parent),
-        warnings=tuple(filter(None, [check_secret(path) if file.tokens else "", warning])),
+        warnings=tuple(filter(None, [check_secret(path) if file.tokens else "", warning, *said])),
     )

@@ -89,7 +89,7 @@ class Tree(msgspec.Struct, frozen=True):
     tickets: dict[str, str] = {}  # public keys of other nodes whose tickets are accepted, by name
     tls: Tls | None = None  # its paths are absolute, and may contain `{name}`
     relations: RelationsTable | None = None
-    warnings: tuple[str, ...] = ()  # warnings about files that others may read
+    warnings: tuple[str, ...] = ()  # files that others may read, and odd tokens
 
     @property
     def is_guarded(self) -> bool:

@@ -43,8 +43,9 @@ def bench_chain(
     The chain has rows in files or in a Kafka topic, a pipeline on Spark, a rendezvous point, three
     routers, and agents with overlapping filters of all dialects. Every agent must receive exactly
     the rows that Filter.matches accepts, each once. A filter that is added during the run must be
-    used in the next micro-batch. With --kills, the driver, Java, a worker, the rendezvous point and
-    the routers are killed in turn, and started again. The exit code is 1 if anything is wrong.
+    used in the next micro-batch. With --kills, the driver, Java, a worker, the rendezvous point,
+    the routers, the preprocessor and, with --source kafka, the broker are killed in turn, and
+    started again. The exit code is 1 if anything is wrong.
 
     With --json, one object: machine, source, seed, agents, rows, batches, expected, delivered,
     lost, doubled, breaks, kills, killed and more counts; added (interests, counted,

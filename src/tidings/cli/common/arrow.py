@@ -1,4 +1,4 @@
-"""Reads rows of CSV and Parquet files with pyarrow, batch by batch.
+"""Reads rows of CSV, Parquet and Arrow files with pyarrow, batch by batch.
 
 pyarrow is imported only in this module, and only when such a file is read.
 """
@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from tidings.cli.common.command_errors import BadInput
-from tidings.cli.common.input_files import STDIN, name_of, open_input
+from tidings.cli.common.input_files import STDIN, begins_with, name_of, open_input
 from tidings.model import EnvironmentProblem
 
 # The first block determines the types of CSV columns, so it is large.
 BLOCK_BYTES = 16 << 20
 BATCH_ROWS = 4096
+_ARROW_FILE = b"ARROW1"  # an Arrow stream begins otherwise
 
 Rows = Iterator[dict[str, Any]]
 
@@ -55,6 +56,27 @@ def read_parquet(path: str) -> Rows:
         _check_columns(path, source.schema_arrow)
         for batch in source.iter_batches(BATCH_ROWS):
             yield from rows_of(batch)
+
+
+def read_arrow(path: str) -> Rows:
+    """Yield the rows of an Arrow stream, as they arrive, or of an Arrow file."""
+    pa = load_pyarrow()
+    with open_input(path) as file, _name_file_in_errors(path, "Arrow"):
+        if not begins_with(file, _ARROW_FILE):
+            stream = pa.ipc.open_stream(file)
+            _check_columns(path, stream.schema)
+            for batch in stream:
+                yield from rows_of(batch)
+            return
+        if not file.seekable():
+            raise BadInput(
+                f"{name_of(path)}: an Arrow file can't be read from a pipe, expected an Arrow "
+                "stream, or the name of a file"
+            )
+        source = pa.ipc.open_file(file)
+        _check_columns(path, source.schema)
+        for number in range(source.num_record_batches):
+            yield from rows_of(source.get_batch(number))
 
 
 def rows_of(batch: Any) -> Rows:

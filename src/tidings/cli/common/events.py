@@ -1,4 +1,7 @@
-"""Reads events one at a time: from a file, a folder, the files that a pattern matches, or stdin."""
+"""Reads events one at a time: from a file, a folder, the files that a pattern matches, or stdin.
+
+`tidings publish` reads more formats than other commands: those in which a notification can be sent.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tidings.cli.common import arrow, input_files
 from tidings.cli.common.command_errors import BadInput
 from tidings.cli.common.declared_types import DeclaredTypes
 from tidings.model import NotificationError
 
 FORMATS = ("json", "csv", "parquet")
+PUBLISHED = (*FORMATS, "xml", "msgpack", "arrow")
+Content = dict[str, Any] | bytes  # attributes, or XML as it is sent
+_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def read_events(
@@ -26,23 +34,77 @@ def read_events(
             yield conform_event(event, declared, where)
 
 
+def read_contents(
+    path: str, given: str | None, nulls: Iterable[str] = ()
+) -> Iterator[tuple[Content, str]]:
+    """Yield what `tidings publish` sends for each event of one or several files, and its text."""
+    for file in list_files(path, given, PUBLISHED):
+        form = input_files.format_of(file, given, PUBLISHED, "--format")
+        if form == "xml":
+            yield from _read_xml(file)
+            continue
+        for _, event in _read_placed(file, form, DeclaredTypes(), nulls):
+            yield event, _encode(event).decode()
+
+
+def _read_xml(path: str) -> Iterator[tuple[bytes, str]]:
+    """The documents of a file. They are sent as they are, because a value without a type takes the
+    type that the channel declares."""
+    from tidings.notifications.content_formats import decode_content, split_xml
+
+    name = input_files.name_of(path)
+    with input_files.open_input(path) as file:
+        data = file.read().removeprefix(b"\xef\xbb\xbf")
+    where = name
+    try:
+        for line, one in split_xml(data):
+            where = f"{name}, the notification at line {line}"
+            decode_content(one)
+            yield one, one.decode("utf-8", "surrogateescape")
+            where = name
+    except NotificationError as problem:
+        raise BadInput(f"{where}: {problem}") from None
+
+
+def _read_msgpack(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    from tidings.notifications.content_formats import decode_content, is_json, split_msgpack
+
+    name, index = input_files.name_of(path), 0
+    with input_files.open_input(path) as file:
+        data = file.read()
+    try:
+        for one in split_msgpack(data):
+            if is_json(one):
+                raise NotificationError("found another value, expected a map in MessagePack")
+            yield f"{name}, event {index}", decode_content(one)
+            index += 1
+    except NotificationError as problem:
+        raise BadInput(f"{name}, event {index}: {problem}") from None
+
+
 def are_texts(path: str, given: str | None) -> bool:
     """Whether the events come from CSV files, whose types are declared or inferred."""
     files = list_files(path, given)
     return all(input_files.format_of(one, given, FORMATS, "--format") == "csv" for one in files)
 
 
-def list_files(path: str, given: str | None = None) -> list[str]:
+def list_files(
+    path: str, given: str | None = None, formats: tuple[str, ...] = FORMATS
+) -> list[str]:
     """The files that a path stands for, sorted by name: the file itself; the files with events in a
     folder and below it; or the files that match a pattern such as `in/*.json.gz`. Hidden files, and
     files whose names begin with _, are left out, as in Spark."""
     if path == input_files.STDIN or Path(path).is_file():
         return [path]
     if Path(path).is_dir():
-        found = [str(one) for one in sorted(Path(path).rglob("*")) if _has_events(one, path, given)]
+        found = [
+            str(one)
+            for one in sorted(Path(path).rglob("*"))
+            if _has_events(one, path, given, formats)
+        ]
         if not found:
             known = "files" if given else "files with the extension " + ", ".join(
-                one for one, form in input_files.EXTENSIONS.items() if form in FORMATS
+                one for one, form in input_files.EXTENSIONS.items() if form in formats
             )  # fmt: skip
             raise BadInput(f"{path}: found no events in this folder, expected {known}")
         return found
@@ -55,12 +117,12 @@ def list_files(path: str, given: str | None = None) -> list[str]:
     return [path]
 
 
-def _has_events(one: Path, folder: str, given: str | None) -> bool:
+def _has_events(one: Path, folder: str, given: str | None, formats: tuple[str, ...]) -> bool:
     inside = one.relative_to(folder).parts
     if not one.is_file() or any(part.startswith((".", "_")) for part in inside):
         return False
     return given is not None or (
-        input_files.EXTENSIONS.get(input_files.extension_of(one.name)) in FORMATS
+        input_files.EXTENSIONS.get(input_files.extension_of(one.name)) in formats
     )
 
 
@@ -82,9 +144,12 @@ def _read_placed(
         for place, event in input_files.read_objects(path):
             yield f"{name}, {place}", event
         return
+    if form == "msgpack":
+        yield from _read_msgpack(path)
+        return
     if form == "csv":
         rows = arrow.read_csv(path, declared.names, nulls)
     else:
-        rows = arrow.read_parquet(path)
+        rows = arrow.read_arrow(path) if form == "arrow" else arrow.read_parquet(path)
     for index, event in enumerate(rows):
         yield f"{name}, event {index}", event

@@ -32,6 +32,10 @@ EXTENSIONS = {
     ".csv": "csv",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".xml": "xml",
+    ".msgpack": "msgpack",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
     ".txt": "text",
     ".sql": "text",
 }
@@ -78,7 +82,7 @@ def open_input(path: str) -> Iterator[BinaryIO]:
     """Open a file, or stdin, and decompress it if it is gzip; raise BadInput if it can't be read or
     is empty."""
     with _open_packed(path) as file:
-        if not _is_packed(file):
+        if not begins_with(file, _PACKED_BEGIN):
             yield file
             return
         try:
@@ -89,15 +93,16 @@ def open_input(path: str) -> Iterator[BinaryIO]:
             raise BadInput(f"{name_of(path)}: this can't be decompressed: {said}") from None
 
 
-def _is_packed(file: BinaryIO) -> bool:
+def begins_with(file: BinaryIO, text: bytes) -> bool:
+    """Whether a file begins with these bytes, which are not consumed."""
     peek = getattr(file, "peek", None)
     if peek is not None:
-        return bytes(peek(2)[:2]) == _PACKED_BEGIN
+        return bytes(peek(len(text))[: len(text)]) == text
     if not file.seekable():
         return False
-    begin = file.read(2)
+    begin = file.read(len(text))
     file.seek(-len(begin), os.SEEK_CUR)
-    return begin == _PACKED_BEGIN
+    return begin == text
 
 
 def open_stdin() -> BinaryIO:

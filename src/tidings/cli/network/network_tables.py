@@ -1,5 +1,5 @@
-"""Rows for the preprocessors and channels in the report of a network, and numbers in few
-characters."""
+"""Rows for what is shown below the tree of a network (preprocessors, channels, pipelines and named
+subscriptions), and numbers in few characters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.table import Table
 from tidings.cli.common.screen import cut, plain_text
 from tidings.routing.protocol import messages as m
 
-SHOWN = 10  # channels in a table without --all
+SHOWN = 10  # rows of a table without --all
 NAME = 30  # characters of a name
 
 Path = tuple[str, ...]
@@ -44,6 +44,34 @@ class ChannelRow(msgspec.Struct):
     subscriptions: int
     per_second: float | None
     asleep: bool
+    kind: str  # empty if the rendezvous point of the channel is not below the watched node
+    followers: int
+
+
+class PipelineRow(msgspec.Struct, frozen=True):
+    """A pipeline that hands over batches. `parts` counts those of its last batch that are stored;
+    `heard` is in seconds, and null if it handed over nothing since the rendezvous point started."""
+
+    name: str
+    stream: str
+    above: str  # the rendezvous point
+    batch: int | None
+    parts: int
+    whole: bool
+    taken: int
+    per_second: float | None
+    heard: float | None
+
+
+class NameRow(msgspec.Struct, frozen=True):
+    """A named subscription. `behind` counts matching notifications after `serial`, up to which
+    everything is confirmed."""
+
+    owner: str
+    name: str
+    above: str  # the rendezvous point
+    serial: int
+    behind: int
 
 
 def tagger_path(path: Path, address: str) -> Path:
@@ -54,6 +82,11 @@ def tagger_path(path: Path, address: str) -> Path:
 def channel_path(path: Path, name: str) -> Path:
     """The path under which the counters of a channel at a node are kept."""
     return *path, "channel", name
+
+
+def source_path(path: Path, stream: str) -> Path:
+    """The path under which the counters of a pipeline are kept."""
+    return *path, "pipeline", stream
 
 
 def list_preprocessors(nodes: Reported, rate_of: RateOf) -> list[PreprocessorRow]:
@@ -77,13 +110,37 @@ def list_channels(nodes: Reported, rate_of: RateOf) -> list[ChannelRow]:
             known = found.get(one.name)
             if known is None:
                 rate = rate_of(channel_path(path, one.name))
-                row = ChannelRow(one.name, one.nodes, one.subscriptions, rate, one.asleep)
-                found[one.name] = row
+                found[one.name] = ChannelRow(
+                    one.name, one.nodes, one.subscriptions, rate, one.asleep, one.kind,
+                    one.followers,
+                )  # fmt: skip
             else:
                 known.subscriptions += one.subscriptions
+                known.kind = known.kind or one.kind
+                known.followers += one.followers
     return sorted(
         found.values(), key=lambda one: (-(one.per_second or 0), -one.subscriptions, one.name)
     )
+
+
+def list_pipelines(nodes: Reported, rate_of: RateOf) -> list[PipelineRow]:
+    return [
+        PipelineRow(
+            one.name, one.stream, status.name, one.batch, one.parts, one.whole, one.taken,
+            rate_of(source_path(path, one.stream)),
+            None if one.heard is None else (one.heard + status.age) / 1000,
+        )
+        for path, status in nodes
+        for one in status.sources
+    ]  # fmt: skip
+
+
+def list_names(nodes: Reported) -> list[NameRow]:
+    return [
+        NameRow(one.owner, one.name, status.name, one.serial, one.behind)
+        for _, status in nodes
+        for one in status.names
+    ]
 
 
 def draw_preprocessors(rows: Iterable[PreprocessorRow]) -> Table:
@@ -101,19 +158,57 @@ def draw_preprocessors(rows: Iterable[PreprocessorRow]) -> Table:
 
 
 def draw_channels(rows: list[ChannelRow], every: bool) -> Table:
-    made = _table("channel", "", "nodes", "subscriptions", "notifications/s")
+    made = _table("channel", "kind", "nodes", "subscriptions", "followers", "notifications/s")
     shown = rows if every else rows[:SHOWN]
     for one in shown:
         made.add_row(
             plain_text(cut(one.name or "(no name)", NAME), "bold"),
-            plain_text("asleep" if one.asleep else "", "dim"),
+            plain_text("asleep" if one.asleep else one.kind, "dim"),
             plain_text(format_count(one.nodes)),
             plain_text(format_count(one.subscriptions)),
+            plain_text(format_count(one.followers)),
             plain_text(format_rate(one.per_second)),
         )
-    if len(rows) > len(shown):
-        made.add_row(plain_text(f"and {len(rows) - len(shown):,} more", "dim"))
+    _add_rest(made, len(rows) - len(shown))
     return made
+
+
+def draw_pipelines(rows: list[PipelineRow], total: int, every: bool) -> Table:
+    """`total` counts all pipelines, including those that the report leaves out."""
+    made = _table("pipeline", "stream", "batch", "parts", "notifications/s", "heard")
+    shown = rows if every else rows[:SHOWN]
+    for one in shown:
+        parts = f"{one.parts:,}" if one.whole or one.batch is None else f"{one.parts:,} so far"
+        made.add_row(
+            plain_text(cut(one.name or "(not seen yet)", NAME), "bold" if one.name else "dim"),
+            plain_text(one.stream, "dim"),
+            plain_text("-" if one.batch is None else f"{one.batch:,}"),
+            plain_text("-" if one.batch is None else parts),
+            plain_text(format_rate(one.per_second)),
+            plain_text("-" if one.heard is None else f"{format_age(one.heard)} ago"),
+        )
+    _add_rest(made, total - len(shown))
+    return made
+
+
+def draw_names(rows: list[NameRow], total: int, every: bool) -> Table:
+    """`total` counts all named subscriptions, including those that the report leaves out."""
+    made = _table("named subscription", "owner", "confirmed up to", "behind")
+    shown = rows if every else rows[:SHOWN]
+    for one in shown:
+        made.add_row(
+            plain_text(cut(one.name, NAME), "bold"),
+            plain_text(cut(one.owner or "(everybody)", NAME)),
+            plain_text(f"{one.serial:,}"),
+            plain_text(format_count(one.behind), "yellow" if one.behind else ""),
+        )
+    _add_rest(made, total - len(shown))
+    return made
+
+
+def _add_rest(made: Table, count: int) -> None:
+    if count > 0:
+        made.add_row(plain_text(f"and {count:,} more", "dim"))
 
 
 def _table(name: str, where: str, *numbers: str) -> Table:
@@ -132,6 +227,14 @@ def format_rate(rate: float | None) -> str:
     if rate is None:
         return "-"
     return format_count(round(rate)) if rate >= 10 or not rate else f"{rate:.1f}"
+
+
+def format_age(seconds: float) -> str:
+    """A time in at most five characters."""
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def format_count(count: int) -> str:

@@ -15,15 +15,22 @@ from rich.text import Text
 from tidings.cli.common.screen import count_of, cut, plain_text
 from tidings.cli.network.network_tables import (
     ChannelRow,
+    NameRow,
+    PipelineRow,
     PreprocessorRow,
     channel_path,
     draw_channels,
+    draw_names,
+    draw_pipelines,
     draw_preprocessors,
     format_count,
     format_rate,
     format_size,
     list_channels,
+    list_names,
+    list_pipelines,
     list_preprocessors,
+    source_path,
     tagger_path,
 )
 from tidings.routing.protocol import messages as m
@@ -97,6 +104,9 @@ class NetworkView:
                 for channel in one.status.carried:
                     sample = CounterSample(one.status.uptime, channel.told, 0)
                     seen[channel_path(one.path, channel.name)] = sample
+                for source in one.status.sources:
+                    sample = CounterSample(one.status.uptime, source.taken, 0)
+                    seen[source_path(one.path, source.stream)] = sample
         for path, new in seen.items():
             old = self._samples.get(path, new)
             if new.uptime != old.uptime:  # otherwise the node above repeated an old report
@@ -118,6 +128,12 @@ class NetworkView:
 
     def channels(self) -> list[ChannelRow]:
         return list_channels(self._list_statuses(), self._rate_of)
+
+    def pipelines(self) -> list[PipelineRow]:
+        return list_pipelines(self._list_statuses(), self._rate_of)
+
+    def names(self) -> list[NameRow]:
+        return list_names(self._list_statuses())
 
     def _rate_of(self, path: Path) -> float | None:
         return self.rates(*path).into
@@ -150,14 +166,16 @@ class NetworkView:
             known |= _seconds(known)
             rates = self.rates(*one.path)
             known |= {"in_per_second": rates.into, "out_per_second": rates.out}
-            # `links` becomes the last key; the two others are reported once, for all nodes together
-            for name in ("links", "preprocessors", "carried"):
+            # `links` becomes the last key; the others are reported once, for all nodes together
+            for name in ("links", "preprocessors", "carried", "sources", "names"):
                 del known[name]
             nodes.append({**known, "links": [self._link(one, link) for link in status.links]})
         return {
             "nodes": nodes,
             "preprocessors": [msgspec.to_builtins(one) for one in self.preprocessors()],
             "channels": [msgspec.to_builtins(one) for one in self.channels()],
+            "pipelines": [msgspec.to_builtins(one) for one in self.pipelines()],
+            "names": [msgspec.to_builtins(one) for one in self.names()],
         }
 
     def _link(self, one: ShownNode, link: m.LinkStatus) -> dict[str, Any]:
@@ -191,8 +209,17 @@ class NetworkView:
         preprocessors, channels = self.preprocessors(), self.channels()
         if preprocessors:
             tables += [Text(), draw_preprocessors(preprocessors)]
-        if len(channels) > 1 or any(one.name for one in channels):
+        if len(channels) > 1 or any(
+            one.name or one.followers or one.kind not in ("", "content") for one in channels
+        ):
             tables += [Text(), draw_channels(channels, self.every)]
+        statuses = [one for _, one in self._list_statuses()]
+        pipelines = sum(one.pipelines for one in statuses)
+        if pipelines:
+            tables += [Text(), draw_pipelines(self.pipelines(), pipelines, self.every)]
+        named = sum(one.named for one in statuses)
+        if named:
+            tables += [Text(), draw_names(self.names(), named, self.every)]
         return Group(*tables)
 
     def _title(self) -> Text:
@@ -212,6 +239,12 @@ class NetworkView:
         undeclared = sum(one.undeclared for one in nodes)
         if undeclared:
             parts.append(count_of(undeclared, "undeclared field"))
+        refused = sum(one.refused for one in nodes)
+        if refused:
+            parts.append(f"{refused:,} refused by rights")
+        strangers = sum(one.strangers for one in nodes)
+        if strangers:
+            parts.append(f"{count_of(strangers, 'stranger')} refused")
         early = sum(one.early for one in nodes)
         if early:
             used = sum(one.early_used for one in nodes)

@@ -13,9 +13,8 @@ import typer
 
 from tidings.cli.common import options
 from tidings.cli.common.command_errors import BadInput, remark
-from tidings.cli.common.declared_types import DeclaredTypes
-from tidings.cli.common.events import read_events
-from tidings.cli.common.input_files import STDIN, open_stdin
+from tidings.cli.common.events import PUBLISHED, Content, read_contents
+from tidings.cli.common.input_files import STDIN, format_of, open_stdin
 from tidings.cli.common.screen import count_of, say
 from tidings.cli.common.shutdown import leave_unfinished, run_until_ended
 from tidings.cli.network import connecting
@@ -27,7 +26,6 @@ TOGETHER = 1000  # how many publications are in flight before the command waits 
 MOST_LISTED = 10  # refused notifications that an error lists
 PIECE = 100  # how many events of files are handed over together
 Item = TypeVar("Item")
-_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def publish_notification(
@@ -39,7 +37,15 @@ def publish_notification(
         str | None,
         typer.Option("--events", metavar="FILE", help="A file of notifications (- is stdin)."),
     ] = None,
-    format_: options.EventsFormat = None,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help=f"Format of the events: {', '.join(PUBLISHED)}; else that of the extension.",
+            show_default=False,
+        ),
+    ] = None,
     nulls: options.Nulls = None,
     payload: Annotated[
         str | None,
@@ -68,19 +74,21 @@ def publish_notification(
     """Publish a notification: the JSON object of its attributes, or - for one per line of stdin.
 
     With --events, publish each event of a file, of a folder, or of the files that a quoted pattern
-    such as 'in/*.json.gz' matches: JSON (lines, an array, or objects that span lines), CSV or
-    Parquet.
+    such as 'in/*.json.gz' matches: JSON (lines, an array, or objects that span lines), CSV,
+    Parquet, XML documents, maps in MessagePack, or an Arrow stream.
 
     When the command ends, the rendezvous point has the notification on disk. Without --payload, the
-    payload is the JSON itself. With --timeout, the command fails if the router or the rendezvous
-    point does not answer within that time; a notification that was not acknowledged may still have
-    been published. A note says when the link to the router is lost, and when it is back.
+    payload is the JSON itself, or the XML. With --timeout, the command fails if the router or the
+    rendezvous point does not answer within that time; a notification that was not acknowledged may
+    still have been published. A note says when the link to the router is lost, and when it is back.
     """
     from tidings.network import connect
 
     token = choose_token(token, token_file)
     if (attributes is None) == (events is None):
         raise BadInput("expected either the JSON of a notification, or --events FILE")
+    if format_ is not None:
+        format_of("", format_, PUBLISHED, "--format")  # before connecting
     given = _Given(attributes, events, format_, nulls or [])
 
     async def work() -> int:
@@ -131,12 +139,12 @@ class _Given(NamedTuple):
     def are_many(self) -> bool:
         return self.events is not None or self.attributes == "-"
 
-    async def notifications(self) -> AsyncIterator[tuple[dict[str, Any], str]]:
-        """The attributes and the JSON text of each notification."""
+    async def notifications(self) -> AsyncIterator[tuple[Content, str]]:
+        """The attributes and the text of each notification: JSON, or XML."""
         if self.events is not None:
             async for piece in _from_thread(self._read_pieces(self.events)):
-                for event in piece:
-                    yield event, _encode(event).decode()
+                for one in piece:
+                    yield one
         elif self.attributes == "-":
             at = 0
             async for line in stdin_lines():
@@ -148,15 +156,14 @@ class _Given(NamedTuple):
             text = self.attributes.strip()
             yield _parse_object(text), text
 
-    def _read_pieces(self, path: str) -> Iterator[list[dict[str, Any]]]:
+    def _read_pieces(self, path: str) -> Iterator[list[tuple[Content, str]]]:
         """The events of files, in pieces. Events from stdin are yielded one at a time, because the
         next one may arrive much later."""
         size = 1 if path == STDIN else PIECE
-        events = read_events(path, self.format, DeclaredTypes(), self.nulls)
-        piece: list[dict[str, Any]] = []
+        piece: list[tuple[Content, str]] = []
         try:
-            for event in events:
-                piece.append(event)
+            for one in read_contents(path, self.format, self.nulls):
+                piece.append(one)
                 if len(piece) == size:
                     yield piece
                     piece = []

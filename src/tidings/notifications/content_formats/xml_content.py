@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from typing import Any
 from xml.parsers import expat
+from xml.parsers.expat import errors
 
 from tidings.model import NotificationError
 
@@ -63,10 +64,15 @@ class _Reader:
         try:
             self._parser.Parse(content, True)
         except expat.ExpatError as problem:
+            if problem.code == errors.codes[errors.XML_ERROR_UNDEFINED_ENTITY]:
+                raise NotificationError(
+                    f"XML, line {problem.lineno}: found an entity that XML itself does not define, "
+                    "expected &amp; &lt; &gt; &apos; or &quot;, or a number such as &#228;"
+                ) from None
             raise NotificationError(f"the notification is not valid XML: {problem}") from None
 
     def _refuse_doctype(self, *_: Any) -> None:
-        raise self._problem("found a document type declaration, expected elements only")
+        raise refuse_doctype(self._parser.CurrentLineNumber)
 
     def _start(self, name: str, features: dict[str, str]) -> None:
         if len(self._open) > DEEPEST:
@@ -126,6 +132,13 @@ class _Reader:
 
     def _problem(self, sentence: str) -> NotificationError:
         return NotificationError(f"XML, line {self._parser.CurrentLineNumber}: {sentence}")
+
+
+def refuse_doctype(line: int) -> NotificationError:
+    return NotificationError(
+        f"XML, line {line}: found a document type declaration, expected elements only; entities of "
+        "its own are not used, because they could expand without limit or refer to files"
+    )
 
 
 def _convert(text: str, kind: str) -> Any:

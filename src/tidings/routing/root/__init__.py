@@ -26,7 +26,7 @@
 This folder is for broker and store, not for users. Start at rendezvous.py.
 """
 
-from tidings.routing.root.cursors import Confirmation, Cursor
+from tidings.routing.root.cursors import Confirmation, Cursor, read_key
 from tidings.routing.root.handover import Definition, Heard, Piece, number_alone
 from tidings.routing.root.history import Gone, History
 from tidings.routing.root.interests import Fair, Interests, Placed, Places, TaggedMany, TooMuchWork
@@ -79,4 +79,5 @@ __all__ = [
     "make_steps",
     "name_direct",
     "number_alone",
+    "read_key",
 ]

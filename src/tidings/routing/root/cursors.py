@@ -73,6 +73,14 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
         found = {self.node, *self.counts}
         return found.union(*({one.node, *one.begins} for one in self.steps))
 
+    def count_after(self, totals: Mapping[int, int]) -> int:
+        """How many notifications matched the subscription after `serial`, given the totals of
+        nodes. Those up to `upto` count even if they are confirmed."""
+        found, before = 0, self.total
+        for one in self.steps:
+            found, before = found + max(0, one.closing - before), one.total
+        return found + max(0, totals.get(self.node, 0) - before)
+
     def after_loss(self, counts: Mapping[int, int], totals: Mapping[int, int]) -> Cursor:
         """The cursor after data was lost. `counts` and `totals` are those of the nodes that were
         not lost. Higher numbers will be given to other notifications, so they do not count as
@@ -118,6 +126,12 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
 
 def key_of(owner: str, name: str) -> str:
     return f"{owner}\0{name}"
+
+
+def read_key(key: str) -> tuple[str, str]:
+    """The owner and the name of a key."""
+    owner, _, name = key.partition("\0")
+    return owner, name
 
 
 class Cursors:

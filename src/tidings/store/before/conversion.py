@@ -182,7 +182,10 @@ def _add_versions(folder: Path) -> None:
         raise damage_error(folder, str(problem), 0, 0) from None
     there = bool(state.at.number)
     walk, replay = log.walk(state.at), LossReplay(state)
-    replay.apply(walk)
+    try:
+        replay.apply(walk)
+    except ValueError as problem:  # such as the log of an outbox's commits
+        raise LogError(f"{folder} has a log, but not that of a channel: {problem}") from None
     if losses := log.losses(walk):
         raise damage_error(folder, losses[0], 0, 0)
     value = value_of(state.version, has_checkpoint=there)

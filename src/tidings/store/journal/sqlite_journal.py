@@ -26,7 +26,8 @@ from tidings.store.journal import checkpoint, entries as t
 from tidings.store.journal.state import Counter, JournalState, StoredNode
 
 GROUP = 1000  # the most records in a group
-_MAGIC = b"SQLite format 3\x00"
+SUFFIX = ".before"  # of the old file, which is kept
+MAGIC = b"SQLite format 3\x00"
 
 
 def is_before(path: Path) -> bool:
@@ -36,7 +37,7 @@ def is_before(path: Path) -> bool:
 
 def take_over(path: Path) -> None:
     """Convert a journal in the previous format to the current one."""
-    new, old = path.with_name(f"{path.name}.new"), path.with_name(f"{path.name}.before")
+    new, old = path.with_name(f"{path.name}.new"), path.with_name(path.name + SUFFIX)
     if path.is_file():
         shutil.rmtree(new, ignore_errors=True)
         _rewrite(path, new)
@@ -52,8 +53,8 @@ def take_over(path: Path) -> None:
 
 def _rewrite(path: Path, new: Path) -> None:
     with path.open("rb") as file:
-        head = file.read(len(_MAGIC))
-    if head and head != _MAGIC:
+        head = file.read(len(MAGIC))
+    if head and head != MAGIC:
         raise EnvironmentProblem(
             f"{path} is a file, but not a journal; expected a journal or an unused path"
         )

@@ -12,6 +12,8 @@ from tidings.routing.protocol.messages.fields import MOST_PREPROCESSORS, Down, M
 MOST_REPORTED = 1_000  # nodes in one report
 MOST_LINKS = 100  # links of one node in a report
 MOST_CARRIED = 50  # channels of one node in a report
+MOST_SOURCES = 50  # pipelines of one node in a report
+MOST_NAMED = 50  # named subscriptions of one node in a report
 MOST_DEPTH = 64  # levels of the tree of nodes
 MOST_NAME = 100  # characters
 MOST_MILLIS = 2**40
@@ -58,6 +60,30 @@ class ChannelStatus(msgspec.Struct, frozen=True, array_like=True):
     subscriptions: Number = 0  # subscriptions of agents that are linked to this node
     told: Number = 0  # notifications that were forwarded since the channel was opened
     asleep: bool = False
+    kind: Short = ""  # the kind of interest; only the channel's rendezvous point knows it
+    followers: Number = 0  # processes that tag for the channel; as above
+
+
+class SourceStatus(msgspec.Struct, frozen=True, array_like=True):
+    """A pipeline that hands over batches, as seen by the rendezvous point. Whoever knows the name
+    of a stream can hand over in its place, so only the beginning of the name is reported."""
+
+    name: Short  # of the pipeline; empty if it has not connected since the start of the node
+    stream: Short
+    batch: Number | None = None  # the last batch; None if none is left after a loss of data
+    parts: Number = 0  # of this batch that are stored
+    whole: bool = False  # whether the whole batch is stored
+    taken: Number = 0  # notifications since the start of the node
+    heard: Millis | None = None  # milliseconds since the last part; None if before the start
+
+
+class NameStatus(msgspec.Struct, frozen=True, array_like=True):
+    """A named subscription, as seen by the rendezvous point."""
+
+    owner: Short
+    name: Short
+    serial: Number = 0  # everything up to it is confirmed
+    behind: Number = 0  # matching notifications after it, some of which may be confirmed too
 
 
 class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
@@ -96,6 +122,12 @@ class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
     carried: Annotated[tuple[ChannelStatus, ...], msgspec.Meta(max_length=MOST_CARRIED)] = ()
     early: Number = 0  # bytes of bodies that were sent early
     early_used: Number = 0  # bytes of those that a notification then referred to
+    refused: Number = 0  # requests that a client had no right to make
+    strangers: Number = 0  # connections that were refused because of their greetings
+    pipelines: Number = 0  # all of them; `sources` may have fewer
+    sources: Annotated[tuple[SourceStatus, ...], msgspec.Meta(max_length=MOST_SOURCES)] = ()
+    named: Number = 0  # all named subscriptions; `names` may have fewer
+    names: Annotated[tuple[NameStatus, ...], msgspec.Meta(max_length=MOST_NAMED)] = ()
 
 
 class RouterLoad(msgspec.Struct, frozen=True, array_like=True):

@@ -10,8 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from tidings.model import TidingsError
 from tidings.routing.root.records import Progress
+
+
+class Activity(msgspec.Struct):
+    """What a source did since the start; it is not stored."""
+
+    sender: str  # the neighbour that handed over its last part
+    at: float  # when that was
+    taken: int = 0  # notifications that were accepted
 
 
 class Sources:
@@ -20,6 +30,7 @@ class Sources:
     def __init__(self, known: Mapping[str, Progress], most: int) -> None:
         self.known = dict(known)
         self._most = most
+        self.activity: dict[str, Activity] = {}
 
     def find_progress(self, source: str, batch: int, part: int) -> Progress | None:
         """How much of a part is stored; None if the whole part is stored. Raise TidingsError
@@ -49,3 +60,8 @@ class Sources:
 
     def advance(self, source: str, progress: Progress) -> None:
         self.known[source] = progress
+
+    def note(self, source: str, sender: str, now: float, count: int) -> None:
+        """Note that a source handed over so many notifications."""
+        seen = self.activity.setdefault(source, Activity(sender, now))
+        seen.sender, seen.at, seen.taken = sender, now, seen.taken + count

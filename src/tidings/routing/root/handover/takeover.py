@@ -85,7 +85,7 @@ class TakeOver:
             progress = self._sources.find_progress(message.source, message.batch, message.part)
             if progress is not None:
                 self._need_known(message)
-                self._take_rest(piece, progress)
+                self._take_rest(sender, piece, progress)
         except Outdated as problem:
             self._refuse(sender, piece, str(problem), version=problem.version)
         except TidingsError as problem:
@@ -113,7 +113,7 @@ class TakeOver:
                 history.version,
             )
 
-    def _take_rest(self, piece: Piece, before: Progress) -> None:
+    def _take_rest(self, sender: Name, piece: Piece, before: Progress) -> None:
         """Accept the notifications of a piece that are not stored yet."""
         if piece.first > before.done:
             raise TidingsError(
@@ -137,6 +137,7 @@ class TakeOver:
         self._queue.append_block(block)
         self._counts.give_block(block)
         self._sources.advance(message.source, progress)
+        self._sources.note(message.source, str(sender), self._context.now, len(rest))
 
     def _number(self, piece: Piece, progress: Progress) -> Block:
         """Resolve the nodes of notifications, and number the notifications. The numbers are not

@@ -25,7 +25,7 @@ from tidings.routing.protocol import Limits
 from tidings.store.groups import Packed, Place
 from tidings.store.journal import entries as t
 from tidings.store.journal.block_records import PackedBlock
-from tidings.store.journal.mark_index import MarkIndex, Span
+from tidings.store.journal.mark_index import MarkIndex, Span, SpanColumn
 
 LINGER = 60.0  # seconds to keep unneeded notifications, for subscribers that reconnect
 SMALL = 64 << 10  # bytes below which the growing segment is not dropped
@@ -60,7 +60,7 @@ class LogSegment:
             if isinstance(record, PackedBlock):
                 self.serial = max(self.serial, record.serial)
                 shifted = record.spans.copy()
-                shifted[:, :2] += place.start
+                shifted[:, [SpanColumn.START, SpanColumn.END]] += place.start
                 self.marks.add(record.marks, shifted)
                 continue
             if not isinstance(record, bytes) or record[:1] != t.NOTIFICATION:

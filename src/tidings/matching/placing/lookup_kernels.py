@@ -8,6 +8,10 @@ int64 words:
 
 Nearly all filters are simple. Work for each filter outside of this kernel, such as creating small
 arrays for each step, would take longer than the search itself.
+
+words int64: the words of simple filters. `new` is `Boxed`, and `piece` is `EncodedPiece`. `room`,
+`found` and `out` are uint32: slots. answers uint8: NO, MAYBE or YES for each slot in `room`. Places
+and counts are integers.
 """
 
 from __future__ import annotations
@@ -118,7 +122,8 @@ def decide(  # type: ignore[no-untyped-def]
     above, room, count, slots, compiled, wide, new, columns, most, left, answers
 ):
     """Keep the candidates in `room` that are or may be above (or below) a filter, with their
-    answers; returns their number."""
+    answers; returns their number. Other arguments: as in `find_neighbours`; left int64 [MOST_NEAR]
+    is scratch."""
     kept = 0
     for one in range(count):
         slot = np.int64(room[one])

@@ -25,7 +25,7 @@ from msgspec.structs import astuple
 from tidings.filters.language import Attribute, Expression, attributes_of, term_value
 from tidings.matching.array_fields import ArrayField, Int64, UInt32
 from tidings.matching.rank_space.encoder import Encoder
-from tidings.matching.rank_space.lookup import IntegerColumn
+from tidings.matching.rank_space.rank_kernels import IntegerColumn
 from tidings.matching.rank_space.ranks import Ranks
 from tidings.model import ABSENT, Event
 

@@ -15,7 +15,7 @@ from tidings.matching.array_fields import ArrayField, Int64, UInt8, UInt32
 from tidings.matching.jit.compiling import kernel, short_kernel
 from tidings.matching.jit.pointer_table import views_of
 from tidings.matching.rank_space.event_coder import IntegerCodes
-from tidings.matching.rank_space.lookup import code_of_integer
+from tidings.matching.rank_space.rank_kernels import code_of_integer
 from tidings.matching.segments.join_kernels import ListColumns, extras_hold, first_from
 from tidings.matching.segments.segment import Arrays
 
@@ -132,7 +132,8 @@ def left_holds(table, box, skipped, coarse, exact, dead, lists):  # type: ignore
     """Whether a box passes its extras and all its tests except the first `skipped` ones.
 
     This function takes the table instead of its views, because the views are 150 numbers that would
-    be put on the stack for each call.
+    be put on the stack for each call. Arguments: table as in `probe`; coarse uint16 [C] and exact
+    int64 [C, 1]: the codes; dead uint8, by slot; lists: ListColumns.
     """
     _, arrays, _ = _views(table)
     test, beyond = np.int64(arrays.box_tests[box]) + skipped, np.int64(arrays.box_tests[box + 1])
@@ -165,6 +166,8 @@ def probe(  # type: ignore[no-untyped-def]
         values   int64: the codes of all columns, then the numbers of the columns that have an
                  integer instead of its code; the kernel replaces each such integer with its code
         table    the pointer table of TABLE
+        dead     uint8, by slot
+        list_*   the arrays of ListColumns
         found    intp: receives the boxes that match, or their slots if `slots_wanted`
     """
     integers, arrays, tables = _views(table)

@@ -41,7 +41,8 @@ def set_last(nodes: Any, numbers: Any, rows: Any, first: int, keys: Any, table: 
 
 @kernel
 def clear(node: int, keys: Any, table: Any) -> None:
-    """Set the counters of a node to 0, if it is in the table."""
+    """Set the counters of a node to 0, if it is in the table. For the arrays, see the top
+    of the module."""
     place = find_place(node, keys)
     if keys[place] == node:
         table[place] = 0
@@ -49,7 +50,7 @@ def clear(node: int, keys: Any, table: Any) -> None:
 
 @kernel
 def move(keys: Any, table: Any, new_keys: Any, new_table: Any) -> None:
-    """Copy all nodes to an empty table."""
+    """Copy all nodes to an empty table, of arrays new_keys and new_table."""
     for at in range(len(keys)):
         if keys[at] != 0:
             place = find_place(keys[at], new_keys)

@@ -34,7 +34,6 @@ from tidings.preprocessing.kinds import (
     version_of,
 )
 from tidings.preprocessing.predicates import (
-    PREDICATES,
     CallIndex,
     Decisions,
     PredicateCall,
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DIALECTS",
-    "PREDICATES",
     "PREDICATE_MILLIS",
     "CallIndex",
     "ChannelView",

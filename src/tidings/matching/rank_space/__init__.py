@@ -11,9 +11,5 @@
     arrow_evaluation.py, arrow_functions.py    expressions that Arrow computes like the reference
     event_coder.py    one event to codes
 
-`as_batch` is for channel; everything else is used only inside `matching`. Start at ranks.py.
+Used only inside `matching`. Start at ranks.py.
 """
-
-from tidings.matching.rank_space.columns import as_batch
-
-__all__ = ["as_batch"]

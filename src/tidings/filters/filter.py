@@ -79,7 +79,7 @@ def _need_depth(text: str) -> None:
 
 
 def _declaration_of(attributes: Attributes | None) -> Any:
-    return None if attributes is None else attributes.declared()
+    return None if attributes is None else attributes.to_declared()
 
 
 class Filter:

@@ -494,9 +494,9 @@ class ChangeLog:
                 "found a kind of interest other than the channel's; only the file of a rendezvous "
                 "point declares the kind"
             )
-        need_fit(old.attributes, new.attributes, self._locked_filters(), self.functions)
+        need_fit(old.attributes, new.attributes, self._read_locked(), self.functions)
 
-    def _locked_filters(self) -> Iterator[StoredFilter]:
+    def _read_locked(self) -> Iterator[StoredFilter]:
         """Like `filters`, while this process holds the lock."""
         yield from stored_filters(state_at(self.path, self._reader.end()))
 

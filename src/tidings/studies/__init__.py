@@ -43,9 +43,9 @@ from tidings.studies.relations.overload_bench import OverloadReport, bench_overl
 from tidings.studies.relations.relations_bench import RelationsReport, bench_relations
 from tidings.studies.tables import (
     absent_lines,
-    checked_line,
     compare_lines,
     compare_table,
+    describe_checks,
     graph_sections,
     machine_lines,
     match_sections,
@@ -99,11 +99,11 @@ __all__ = [
     "bench_relations",
     "bench_updates",
     "cache_folder",
-    "checked_line",
     "compare_lines",
     "compare_peers",
     "compare_revisions",
     "compare_table",
+    "describe_checks",
     "diagram_sections",
     "graph_sections",
     "live_overload_lines",

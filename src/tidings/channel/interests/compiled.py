@@ -62,7 +62,7 @@ class Setting(NamedTuple):
     """Turns interests into filters. Compiled nodes have filters in SQL, and do not need it."""
 
     def notes(self) -> dict[str, Any]:
-        declared = None if self.attributes is None else self.attributes.declared()
+        declared = None if self.attributes is None else self.attributes.to_declared()
         predicates = sorted(self.kind.functions)
         return {
             "attributes": declared, "parts": self.most_parts, "predicates": predicates,

@@ -400,8 +400,9 @@ class Nodes:
 def plan_texts(folder: str, setting: Setting, texts: Iterable[tuple[int, str]]) -> Plan:
     """A plan to compile texts whose edges are not known."""
     pairs, attributes = list(texts), setting.attributes
+    declared = None if attributes is None else attributes.to_declared()
     return Plan(
-        folder, None if attributes is None else attributes.declared(), setting.most_parts, "", b"",
+        folder, declared, setting.most_parts, "", b"",
         np.array([number for number, _ in pairs], np.int64).tobytes(),
         [text for _, text in pairs], None, sorted(setting.kind.functions),
     )  # fmt: skip

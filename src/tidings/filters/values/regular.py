@@ -112,7 +112,7 @@ def compile_pattern(pattern: str) -> Regular:
     return _programs.get(pattern, lambda: _compile_checked(pattern))
 
 
-def cached_program(pattern: str) -> Regular:
+def compile_program(pattern: str) -> Regular:
     """Compile a pattern in RE2's own syntax, and cache it like other patterns."""
     return _programs.get((pattern,), lambda: program_of(pattern))
 

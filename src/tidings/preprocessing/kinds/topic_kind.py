@@ -77,7 +77,7 @@ class Topics(Kind):
         return f"there is no {self.noun} {topic[:60]!r}; {hint}"
 
     def _some(self) -> str:
-        parents = self.ontology.declared()
+        parents = self.ontology.list_parents()
         tops = sorted(name for name, above in parents.items() if not above)
         rest = len(parents) - len(tops[:8])
         return f"expected one of {', '.join(tops[:8])}" + (f" and {rest} more" if rest else "")

@@ -214,7 +214,7 @@ def _take(state: JournalState, part: Part) -> None:
             state.adopt(one.bulk)
             state.integer = integer  # the last change set it, perhaps after the adoption
             if len(state.bulks) > many:  # a lost bulk was not added
-                nodes, ids = state.gone_of(many)
+                nodes, ids = state.list_ended(many)
                 nodes.update(one.nodes)
                 ids.update(one.ids)
     elif isinstance(part, Nodes):

@@ -162,7 +162,7 @@ class Placing(NodePart):
         history, version = self._registry.history, message.version
         newer: Sequence[int] | None = None
         if message.life == history.life and history.changed_since(version):
-            newer = self._registry.begun_since(version, MOST_NEWER + len(message.known))
+            newer = self._registry.list_begun(version, MOST_NEWER + len(message.known))
         if newer is not None and message.known:
             newer = sorted({*newer} - {*message.known})
         nodes: list[int] = []

@@ -12,7 +12,7 @@ from tests.repeats import draws, rounds
 
 from tidings.channel.interests import ArrayInterests
 from tidings.channel.interests.computing import MOST_NEEDED, Computing, find_required_attribute
-from tidings.channel.interests.kinds import computes
+from tidings.channel.interests.index_kinds import computes
 from tidings.filters import parse
 from tidings.model import NotificationError
 from tidings.routing.protocol.limits import Limits

@@ -11,7 +11,7 @@ from tests.studies.standin import CountingMatcher, SlowMatcher
 
 from tidings.studies.engine.match_report import MatchReport
 from tidings.studies.engine.matching_bench import bench_matching
-from tidings.studies.tables import describe_checks, machine_lines, match_sections
+from tidings.studies.result_tables import describe_checks, machine_lines, match_sections
 
 
 @pytest.fixture(scope="module")

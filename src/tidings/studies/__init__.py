@@ -7,7 +7,7 @@ systems.
     relations/   the relation repository
     chain/       from rows through Spark and routers to agents, with kills
     host/        the machine, its processes, and driver programs that measure on request
-    tables.py, diagram_tables.py, relation_tables.py    format measurements as tables
+    result_tables.py, diagram_tables.py, relation_results.py    format measurements as tables
 
 Results are checked against the correct answers before they are timed; if a result is wrong, no
 figures are reported. This room is for cli (`tidings bench`) and the tests, not for users of the
@@ -32,7 +32,7 @@ from tidings.studies.engine.match_report import MatchReport, MatchRun
 from tidings.studies.engine.matching_bench import Engine, bench_matching, new_matcher, settle
 from tidings.studies.engine.update_bench import UpdateReport, bench_updates
 from tidings.studies.host.machine_info import MachineInfo
-from tidings.studies.relation_tables import (
+from tidings.studies.relation_results import (
     live_overload_lines,
     overload_lines,
     relation_lines,
@@ -41,7 +41,7 @@ from tidings.studies.relation_tables import (
 from tidings.studies.relations.live_overload import LiveOverloadReport, bench_live_overload
 from tidings.studies.relations.overload_bench import OverloadReport, bench_overload
 from tidings.studies.relations.relations_bench import RelationsReport, bench_relations
-from tidings.studies.tables import (
+from tidings.studies.result_tables import (
     absent_lines,
     compare_lines,
     compare_table,

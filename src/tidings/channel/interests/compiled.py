@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from tidings import filters, matching, model
 from tidings.channel.interests.graph.patched_edges import CompiledGraph
-from tidings.channel.interests.kinds import COMPILED_ENGINE
+from tidings.channel.interests.index_kinds import COMPILED_ENGINE
 from tidings.filters import Attributes, Filter, parse
 from tidings.matching import Matcher
 from tidings.matching.covering import Boxed, CompiledBoxes

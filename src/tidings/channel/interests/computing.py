@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tidings.channel.interests.kinds import RECENT_ENGINE
+from tidings.channel.interests.index_kinds import RECENT_ENGINE
 from tidings.filters import Filter
 from tidings.filters.canonical import Form, is_opaque, is_plain_term
 from tidings.filters.language import (

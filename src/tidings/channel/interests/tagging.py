@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidings.channel.interests.kinds import computes
+from tidings.channel.interests.index_kinds import computes
 from tidings.channel.interests.nodes import Nodes
 from tidings.matching.covering import bounds
 from tidings.model import Event, TidingsError

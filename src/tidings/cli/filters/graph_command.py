@@ -20,7 +20,7 @@ from tidings.cli.common.subscription_files import (
     parse_all,
     read_subscriptions,
 )
-from tidings.cli.common.trees import show_trees
+from tidings.cli.common.text_trees import show_trees
 from tidings.graph import layers_of
 
 MANY = 5_000  # with more filters than this, the graph is built in bulk

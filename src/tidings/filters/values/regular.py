@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tidings.filters.values.programs import ProgramCache
+from tidings.filters.values.program_cache import ProgramCache
 from tidings.filters.values.work_limit import spend
 
 MOST_POSITIONS = 1_000

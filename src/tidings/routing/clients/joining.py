@@ -25,7 +25,7 @@ from __future__ import annotations
 from enum import Enum
 
 from tidings.routing.clients.confirming import Confirming
-from tidings.routing.clients.stream import Stream
+from tidings.routing.clients.node_stream import Stream
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.lineage import Break, Standing
 

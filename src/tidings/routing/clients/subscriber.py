@@ -21,7 +21,7 @@ from tidings.routing.clients.confirming import Confirming
 from tidings.routing.clients.delivering import HandOut, Ordering
 from tidings.routing.clients.items import Delivery, Lost, Told
 from tidings.routing.clients.joining import Joining, Phase
-from tidings.routing.clients.stream import Stream
+from tidings.routing.clients.node_stream import Stream
 from tidings.routing.forwarding.neighbours import Name, Sent
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.digests import digest

@@ -5,7 +5,7 @@ sinks.
                        one job, on the workers
 
     settings.py               reads and checks the pipeline file
-    streams.py                sources: raw rows, and how to decode them
+    source_streams.py         sources: raw rows, and how to decode them
     subscription_source.py    a fixed snapshot, or a change log that is followed
     inputs.py                 opens the subscriptions; checks that they fit the source's columns
     pipeline.py               runs the batches

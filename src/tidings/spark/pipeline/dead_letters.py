@@ -34,7 +34,7 @@ from tidings.spark.outbox.outbox_reading import OutboxReader
 from tidings.spark.outbox.sealed_files import read_sealed, write_sealed
 from tidings.spark.pipeline.inputs import declare_columns, find_description
 from tidings.spark.pipeline.settings import Files, Kafka, Settings
-from tidings.spark.pipeline.streams import read_declared_schema
+from tidings.spark.pipeline.source_streams import read_declared_schema
 
 REPLAYED = "replayed"
 _BREAKS = re.compile(r"[\r\n]+")

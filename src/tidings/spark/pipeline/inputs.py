@@ -28,7 +28,7 @@ from tidings.spark.outbox.batches.numbering import (
     TOLD,
 )
 from tidings.spark.pipeline.settings import Settings, find_column_problems, is_json
-from tidings.spark.pipeline.streams import has_column
+from tidings.spark.pipeline.source_streams import has_column
 from tidings.spark.pipeline.subscription_source import (
     FixedSubscriptions,
     FollowedSubscriptions,

@@ -28,7 +28,7 @@ from tidings.spark.pipeline.inputs import (
 )
 from tidings.spark.pipeline.masters import need_kafka
 from tidings.spark.pipeline.settings import Feeds, Files, Kafka, Settings, is_json, paths_of
-from tidings.spark.pipeline.streams import open_source, read_declared_schema, spark_schema
+from tidings.spark.pipeline.source_streams import open_source, read_declared_schema, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

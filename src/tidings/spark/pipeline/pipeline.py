@@ -63,7 +63,12 @@ from tidings.spark.pipeline.settings import (
     is_json,
 )
 from tidings.spark.pipeline.sinks import hand_over_to
-from tidings.spark.pipeline.streams import OpenedSource, declare_source, open_source, read_files
+from tidings.spark.pipeline.source_streams import (
+    OpenedSource,
+    declare_source,
+    open_source,
+    read_files,
+)
 from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
 from tidings.spark.session.failures import sentence_of
 from tidings.spark.tagging.column_checks import family_of

@@ -13,10 +13,10 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import work_of
 from tidings.routing.protocol.stored_interest import relate_dialect, split_related
 from tidings.routing.root.interests import Placed
-from tidings.routing.root.nodes.admission import Admission
+from tidings.routing.root.nodes.filter_checks import FilterChecks
 from tidings.routing.root.nodes.lifecycle import NodeLifecycle
-from tidings.routing.root.nodes.parts import NodePart, Parts
 from tidings.routing.root.nodes.set_aside import SetAside
+from tidings.routing.root.nodes.shared_objects import NodePart, Parts
 from tidings.routing.root.nodes.territory import Territory
 from tidings.routing.root.revising import find_steps
 
@@ -40,7 +40,7 @@ class Placing(NodePart):
         self._nodes = nodes
         self._set_aside = set_aside
         self._territory = territory
-        self._admission = Admission(parts, set_aside.aside, nodes, territory)
+        self._checks = FilterChecks(parts, set_aside.aside, nodes, territory)
         self.last_node = last_node
         """The number of the newest node."""
         # suggested nodes, the oldest first; answers about their filters need no note
@@ -63,7 +63,7 @@ class Placing(NodePart):
             message = msgspec.structs.replace(message, dialect="sql")
         else:
             message = msgspec.structs.replace(message, node=0)
-        if not self._admission.admit(sender, message):
+        if not self._checks.admit(sender, message):
             return
         refusal, placed = self._place(sender, message)
         if placed is None:
@@ -182,7 +182,7 @@ class Placing(NodePart):
     ) -> tuple[str, int]:
         """`before` has the nodes of the filters before this one in the message."""
         size = len(one.interest)
-        refusal = self._queue.failed or self._admission.admit_suggested(sender, size)
+        refusal = self._queue.failed or self._checks.admit_suggested(sender, size)
         if refusal:
             return refusal, 0
         history = self._registry.history

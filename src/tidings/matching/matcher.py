@@ -28,7 +28,7 @@ from tidings.matching.disk import matcher_folder
 from tidings.matching.effort import NOTHING, Effort, count_effort
 from tidings.matching.held_filters import Functions, HeldFilters
 from tidings.matching.jit.gil import yield_to_background
-from tidings.matching.matcher_state import SealedPart, State, seal_tests
+from tidings.matching.matcher_state import MatcherState, SealedPart, seal_tests
 from tidings.matching.matches import Matches, PartIndex, gather_pairs
 from tidings.matching.placing.box_index import BoxIndex, IndexArrays
 from tidings.matching.rank_space.columns import as_batch
@@ -178,7 +178,7 @@ class Matcher(HeldFilters):
     ) -> None:
         diagrams = None if compiled is None else Diagrams(compiled)
         sealed = SealedPart.of(segment, self.engine, ready=ready, diagrams=diagrams)
-        self._state = State((sealed,), (WriteBuffer(),), register)
+        self._state = MatcherState((sealed,), (WriteBuffer(),), register)
 
     # -- match ---------------------------------------------------------------------------------
 
@@ -316,7 +316,7 @@ class Matcher(HeldFilters):
         self._asked += 1
         return self._asked % WATCH_EVERY == 0
 
-    def _do_upkeep(self, state: State, watched: bool) -> None:
+    def _do_upkeep(self, state: MatcherState, watched: bool) -> None:
         """Do occasional work after a single event."""
         if watched:
             state.register.keep_ids()
@@ -398,7 +398,7 @@ class Matcher(HeldFilters):
         self._tidy()
         return pieces, state.register
 
-    def _as_batch(self, events: Any, state: State) -> pa.RecordBatch:
+    def _as_batch(self, events: Any, state: MatcherState) -> pa.RecordBatch:
         nulls = state.null_paths if isinstance(events, (list, tuple)) else ()
         return as_batch(events, self.attributes, nulls)
 

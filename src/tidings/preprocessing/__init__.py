@@ -42,7 +42,7 @@ from tidings.preprocessing.predicates import (
 )
 
 if TYPE_CHECKING:
-    from tidings.preprocessing.channel_view import ChannelView, Place
+    from tidings.preprocessing.channel_view import ChannelView, NodeAtVersion
     from tidings.preprocessing.contents import Contents, EventColumns, ExtraFields, Read
 
 __all__ = [
@@ -57,7 +57,7 @@ __all__ = [
     "Kind",
     "KindDefinition",
     "KindName",
-    "Place",
+    "NodeAtVersion",
     "PredicateCall",
     "Read",
     "Replaced",
@@ -71,7 +71,7 @@ __all__ = [
 ]
 
 _LATER = {
-    **dict.fromkeys(("ChannelView", "Place"), "tidings.preprocessing.channel_view"),
+    **dict.fromkeys(("ChannelView", "NodeAtVersion"), "tidings.preprocessing.channel_view"),
     **dict.fromkeys(
         ("Contents", "EventColumns", "ExtraFields", "Read"), "tidings.preprocessing.contents"
     ),

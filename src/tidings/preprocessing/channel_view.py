@@ -40,7 +40,7 @@ REBUILD_AFTER = 2_000  # changes
 MOST_AROUND = 500_000  # the most nodes that the places in one answer may list
 
 
-class Place(msgspec.Struct, frozen=True):
+class NodeAtVersion(msgspec.Struct, frozen=True):
     """The number of a filter's node at a version; 0 if the filter has no node. Only the rendezvous
     point knows whether the node is still current."""
 
@@ -251,12 +251,12 @@ class ChannelView:
             tags[at] = self._tag_or_leave(state, contents[at])
         return tags
 
-    def place(self, interest: str, dialect: str = "sql") -> Place:
+    def place(self, interest: str, dialect: str = "sql") -> NodeAtVersion:
         """The node of a filter; raises TidingsError if the filter is refused."""
         state = self._need_state()
         same = self._keys.get(self.read_interest(interest, dialect).key, ())
         node = min((one for one in same if one in self._nodes), default=0)
-        return Place(node, state.life, state.version)
+        return NodeAtVersion(node, state.life, state.version)
 
     def read_interest(self, interest: str, dialect: str = "sql") -> Filter:
         """The filter of an interest of this channel; raises TidingsError if it is refused."""

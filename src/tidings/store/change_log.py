@@ -48,9 +48,9 @@ from tidings.store.compaction import KEPT_SECONDS, forget, last_version_before
 from tidings.store.declared import (
     DeclarationError,
     DeclarationReader,
+    LastDeclaration,
     StoredDeclaration,
     StoredFilter,
-    Told,
     find_difference,
     hand_over_declaration,
     may_store,
@@ -422,17 +422,17 @@ class ChangeLog:
         return self._use(self.told.declaration)
 
     @property
-    def told(self) -> Told:
+    def told(self) -> LastDeclaration:
         """The channel's current declaration."""
 
-        def read() -> Told:
+        def read() -> LastDeclaration:
             end = self._reader.end()
             try:
                 return self._declared.read(end)
             except EnvironmentProblem:  # reading the state raises an error that names the damage
                 state = state_at(self.path, end)
                 found = StoredDeclaration.decode(state.history.declaration)
-                return Told(found, state.history.renewed, bool(state.lives))
+                return LastDeclaration(found, state.history.renewed, bool(state.lives))
 
         return self._steady(read)
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tidings.routing.root import Block
 from tidings.store.groups import Packed
 from tidings.store.groups.layout import RECORD_HEAD
-from tidings.store.journal.entries import HEAD, NOTIFICATION, Taken, Thing, encode
+from tidings.store.journal.entries import HEAD, NOTIFICATION, JournalEntry, Taken, encode
 from tidings.store.journal.mark_index import SpanColumn
 from tidings.store.journal.rows import Rows, encode_rows, entry_of
 
@@ -30,7 +30,7 @@ class PackedBlock(Packed, frozen=True):
     spans: Numbers  # the spans of the records with marks
 
 
-def encode_all(things: Iterable[Thing]) -> list[bytes | Packed]:
+def encode_all(things: Iterable[JournalEntry]) -> list[bytes | Packed]:
     """The records of entries, in order."""
     found: list[bytes | Packed] = []
     for thing in things:

@@ -31,8 +31,8 @@ def parse(
 ) -> Filter:
     """Parse a filter; raise FilterError with a position if the text is not valid.
 
-    `dialect` is the language of the text: sql, cesql, cloudevents or eventbridge. A dialect that is
-    written in JSON also accepts the parsed object.
+    `dialect` names the language of the text; docs/dialects.md lists them. A dialect that is written
+    in JSON also accepts the parsed object.
 
     `attributes` are those that the channel declares; names and types are checked against them.
     `functions` are the application's own functions, by name. The application's functions must

@@ -31,7 +31,7 @@ from tidings.preprocessing.kinds import Kind, KindDefinition, make_kind, restore
 from tidings.preprocessing.node_change import Change
 from tidings.preprocessing.predicates import CallIndex, PredicateCall
 from tidings.preprocessing.surroundings import Surroundings
-from tidings.routing.protocol import messages as m, pack_tag
+from tidings.routing.protocol import DEFAULT_DIALECT, messages as m, pack_tag
 from tidings.snapshots import DistinctFilters, Snapshot, VersionedSnapshot, View, build_nodes
 
 LARGEST = 1 << 30  # bytes of attributes; the rendezvous point has its own limit
@@ -251,14 +251,14 @@ class ChannelView:
             tags[at] = self._tag_or_leave(state, contents[at])
         return tags
 
-    def place(self, interest: str, dialect: str = "sql") -> NodeAtVersion:
+    def place(self, interest: str, dialect: str = DEFAULT_DIALECT) -> NodeAtVersion:
         """The node of a filter; raises TidingsError if the filter is refused."""
         state = self._need_state()
         same = self._keys.get(self.read_interest(interest, dialect).key, ())
         node = min((one for one in same if one in self._nodes), default=0)
         return NodeAtVersion(node, state.life, state.version)
 
-    def read_interest(self, interest: str, dialect: str = "sql") -> Filter:
+    def read_interest(self, interest: str, dialect: str = DEFAULT_DIALECT) -> Filter:
         """The filter of an interest of this channel; raises TidingsError if it is refused."""
         return self._kind.parse(interest, dialect)
 

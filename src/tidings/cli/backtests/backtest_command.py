@@ -109,7 +109,7 @@ def run_backtest(
     filters_format: options.FiltersFormat = None,
     types: options.Types = None,
     others: options.Others = False,
-    dialect: options.Dialect = "sql",
+    dialect: options.Dialect = options.DEFAULT_DIALECT,
     force: options.Force = False,
     all_: options.All = False,
     json: options.Json = False,

@@ -47,7 +47,7 @@ def show_graph(
     filters_format: options.FiltersFormat = None,
     types: options.Types = None,
     others: options.Others = False,
-    dialect: options.Dialect = "sql",
+    dialect: options.Dialect = options.DEFAULT_DIALECT,
     every: options.All = False,
     json: options.Json = False,
 ) -> int:

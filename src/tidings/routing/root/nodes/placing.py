@@ -11,7 +11,7 @@ from tidings.model import TidingsError
 from tidings.routing.forwarding.neighbours import Name
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import work_of
-from tidings.routing.protocol.stored_interest import relate_dialect, split_related
+from tidings.routing.protocol.stored_interest import DEFAULT_DIALECT, relate_dialect, split_related
 from tidings.routing.root.interests import Placed
 from tidings.routing.root.nodes.filter_checks import FilterChecks
 from tidings.routing.root.nodes.lifecycle import NodeLifecycle
@@ -60,7 +60,7 @@ class Placing(NodePart):
                 return
             message = named
         elif message.node and self.knows(message):
-            message = msgspec.structs.replace(message, dialect="sql")
+            message = msgspec.structs.replace(message, dialect=DEFAULT_DIALECT)
         else:
             message = msgspec.structs.replace(message, node=0)
         if not self._checks.admit(sender, message):
@@ -98,7 +98,7 @@ class Placing(NodePart):
             message.within and not self._territory.has(node, message.within)
         ):
             return None
-        interest, dialect = self._interests.text(node).encode(), "sql"
+        interest, dialect = self._interests.text(node).encode(), DEFAULT_DIALECT
         if self._relating is not None and node in self._relating.bases:
             dialect = relate_dialect(dialect, self._relating.least(node))
         return msgspec.structs.replace(message, interest=interest, dialect=dialect)
@@ -148,7 +148,7 @@ class Placing(NodePart):
         return (
             node in self._suggested
             and node in self._graph
-            and message.dialect == "sql"
+            and message.dialect == DEFAULT_DIALECT
             and self._interests.text(node).encode() == message.interest
         )
 

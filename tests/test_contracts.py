@@ -117,7 +117,7 @@ def stop_a_call_that_is_excepted(sources: Path, contract: Any) -> list[str]:
 VIOLATIONS: dict[str, tuple[Violation, ...]] = {
     "layers": (import_upwards, import_a_sibling, add_a_module),
     "forbidden": (import_what_is_forbidden,),
-    "doors": (enter_through_a_wall, list_what_is_not_there),
+    "exports": (enter_through_a_wall, list_what_is_not_there),
     "calls": (call_what_does_io, stop_a_call_that_is_excepted),
 }
 

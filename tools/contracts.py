@@ -1,10 +1,10 @@
 """Our own contracts for import-linter. pyproject.toml lists them, and `make check` runs them.
 
-The rule for doors:
+The rule for exports:
 
-    tidings/filters/__init__.py          a door, for users and for other rooms
-    tidings/filters/values/__init__.py   a door, for other rooms
-    tidings/filters/values/like.py       not a door: only tidings.filters imports it
+    tidings/filters/__init__.py          exports names, for users and for other rooms
+    tidings/filters/values/__init__.py   exports names, for other rooms
+    tidings/filters/values/like.py       exports none: only tidings.filters imports it
 
 A room is a folder right under `tidings`. Other rooms import only names that its `__init__.py`, or
 that of a folder inside it, exports. So a room's files can be moved and renamed without a change
@@ -57,11 +57,11 @@ METHODS = frozenset(
 )
 
 
-class DoorsContract(Contract):
-    """Other rooms import only from doors. `namespaces` lists modules that may be imported whole,
-    as texts "module: reason". A module that no other room imports is an error."""
+class ExportsContract(Contract):
+    """Other rooms import only what folders export. `namespaces` lists modules that may be imported
+    whole, as texts "module: reason". A module that no other room imports is an error."""
 
-    type_name = "doors"
+    type_name = "exports"
 
     namespaces: Any = fields.ListField(subfield=fields.StringField(), required=False, default=[])
 

@@ -6,7 +6,7 @@ import random
 
 from tests.store.test_journal_blocks import a_block
 
-from tidings.broker.released.block_frames import FrameRun, encode_block, joined_frames
+from tidings.broker.released.block_frames import FrameRun, encode_block, join_frames
 from tidings.routing.protocol import frames
 
 
@@ -34,7 +34,7 @@ def test_the_same_as_one_by_one(seed: int) -> None:
 
 def test_single_frames_are_joined_and_stay_in_order() -> None:
     run = FrameRun(b"xyz", [0, 1], [1, 3])
-    assert list(joined_frames([])) == []
-    assert list(joined_frames([b"a", b"bc", run, b"d"])) == [
+    assert list(join_frames([])) == []
+    assert list(join_frames([b"a", b"bc", run, b"d"])) == [
         FrameRun(b"abc", [0, 1], [1, 3]), run, FrameRun(b"d", [0], [1]),
     ]  # fmt: skip

@@ -11,8 +11,8 @@ from tests.matching.test_matcher import random_filters
 from tests.repeats import draws, rounds
 
 from tidings.channel.interests import ArrayInterests
-from tidings.channel.interests.computing import MOST_NEEDED, Computing, required_attribute
-from tidings.channel.interests.kinds import computes
+from tidings.channel.interests.computing import MOST_NEEDED, Computing, find_required_attribute
+from tidings.channel.interests.index_kinds import computes
 from tidings.filters import parse
 from tidings.model import NotificationError
 from tidings.routing.protocol.limits import Limits
@@ -203,7 +203,7 @@ def test_one_by_one_and_all_at_once_find_the_same(seed: int) -> None:
     ],
 )
 def test_an_attribute_that_a_filter_needs(text: str, name: str | None) -> None:
-    assert required_attribute(parse(text).form) == name
+    assert find_required_attribute(parse(text).form) == name
 
 
 def test_without_what_it_needs_no_filter_matches(seed: int) -> None:
@@ -216,7 +216,7 @@ def test_without_what_it_needs_no_filter_matches(seed: int) -> None:
         filters = dict(enumerate(one for one in random_filters(rng, of, 300) if computes(one.form)))
         for number, one in filters.items():
             computing.add(number, one)
-            name = required_attribute(one.form)
+            name = find_required_attribute(one.form)
             found += name is not None
             for event in events:
                 if name is not None and event.get(name) is None:

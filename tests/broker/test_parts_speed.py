@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from tests.broker.test_runs_speed import Bench
 
-from tidings.broker.released.block_frames import joined_frames
+from tidings.broker.released.block_frames import join_frames
 from tidings.channel import Part
 from tidings.routing.protocol import messages as m
 from tidings.routing.root import Piece
@@ -58,7 +58,7 @@ def test_the_time_of_each_with_checkpoints(tmp_path: Path) -> None:
         assert not taken.refusal
         released, machine.released = machine.released, []
         told = 0
-        for run in joined_frames(released):
+        for run in join_frames(released):
             bench.forwarder.forward(run.data, run.starts, run.ends)
             told += len(run.starts)
         assert told == ROWS

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tidings.broker.released.block_frames import joined_frames
+from tidings.broker.released.block_frames import join_frames
 from tidings.broker.released.frame_warming import load_block_kernels
 from tidings.broker.released.framed_rendezvous import FramedRendezvous
 from tidings.channel.interests import ArrayInterests
@@ -82,7 +82,7 @@ class Bench:
                 self.machine.receive("p", frames.decode_from_below(buffer, start), 1.0)
         self.machine.mark_stored(self.write(), 1.0)
         released, self.machine.released = self.machine.released, []
-        for frames_run in joined_frames(released):
+        for frames_run in join_frames(released):
             self.forwarder.forward(frames_run.data, frames_run.starts, frames_run.ends)
         return time.thread_time() - begun
 

@@ -14,7 +14,7 @@ import pytest
 from tidings.broker.admission.permissions import Grant
 from tidings.broker.trees import running_tree as module
 from tidings.broker.trees.node_file import write_pairs
-from tidings.broker.trees.node_process import State
+from tidings.broker.trees.node_process import ProcessState
 from tidings.broker.trees.running_tree import RunningTree
 from tidings.broker.trees.tree_file import load_tree
 
@@ -66,7 +66,7 @@ def test_a_slow_start_is_not_held_against_a_node(
         tree = msgspec.structs.replace(load_tree(tmp_path / "network.toml"), patience=3.0)
         running = RunningTree(tree, said.append)
         branch, checks = running.root, iter(range(1, 100))
-        branch.state, branch.port, branch.rights = State.STARTING, 7400, running._rights
+        branch.state, branch.port, branch.rights = ProcessState.STARTING, 7400, running._rights
         sent: list[tuple[object, int]] = []
 
         async def check(_: float) -> None:

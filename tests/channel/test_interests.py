@@ -19,7 +19,7 @@ from tests.snapshots.test_snapshot import many_filters
 from tidings.channel.interests import ArrayInterests, computing, node_loading, tagging
 from tidings.channel.interests.compilation import Compilation
 from tidings.channel.interests.compile_nodes import Plan, compile_nodes
-from tidings.channel.interests.kinds import WIDE
+from tidings.channel.interests.index_kinds import WIDE
 from tidings.channel.interests.reading import Filters
 from tidings.filters import Attributes, Filter, parse
 from tidings.matching.diagrams import Diagrams

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.conftest import Run
 from tests.waiting import eventually
 
-from tidings.studies.host.processes import processor_seconds, watch_peaks
+from tidings.studies.host.process_usage import processor_seconds, watch_peaks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -239,5 +239,5 @@ def test_replays_of_another_outbox_are_its_own(folder: Path) -> None:
     found = dead_letters.replay_letters(loaded, [Letter(3, 0, "a", '{"qty": 1}')])
     assert found.replayed == 1
     shutil.copytree(folder / "out", folder / "copy")
-    assert dead_letters.replayed_letters(folder / "copy") == {(3, 0)}
+    assert dead_letters.list_replayed(folder / "copy") == {(3, 0)}
     assert msgspec.json.encode(found)

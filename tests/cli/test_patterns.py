@@ -11,7 +11,7 @@ from tests.cli.conftest import Run, Write
 from tests.repeats import rounds
 
 from tidings import Attributes, Matcher, parse
-from tidings.cli.filters.doctor_command import Wanted, covers
+from tidings.cli.filters.doctor_command import AcceptedValues, covers
 from tidings.filters.dialects import DIALECTS
 
 PATTERN = {
@@ -20,7 +20,7 @@ PATTERN = {
 }
 
 
-def values_wanted(text: str) -> Wanted:
+def values_wanted(text: str) -> AcceptedValues:
     words = DIALECTS["eventbridge"].words
     assert words is not None
     return {field.path: field.values for field in words.fields(text)}

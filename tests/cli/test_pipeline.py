@@ -600,7 +600,7 @@ def test_the_view_draws_rates_and_counters() -> None:
     assert drawn().startswith("flights  00:00:0")
     for batch in range(10):
         done = Commit(batch, "a", 7, 0, 1000, 40, 60, 1, {0: 40, 3: 40 + batch, 4: 2})
-        view.batch_done(done, 0.5)
+        view.add_batch(done, 0.5)
     assert "not known yet" in drawn()
     view.progress = {"inputRowsPerSecond": 2500.0, "processedRowsPerSecond": 2000.0}
     text = drawn()
@@ -623,7 +623,7 @@ def test_the_highest_counters_are_those_of_all(seed: int) -> None:
         nodes = rng.sample(range(1, 40), rng.randrange(1, 12))
         all_ |= {node: all_.get(node, 0) + rng.randrange(1, 9) for node in nodes}
         counters = {0: batch + 1, **{node: all_[node] for node in nodes}}
-        view.batch_done(Commit(batch, "a", 1, 0, 1, 1, 1, 0, counters), 0.5)
+        view.add_batch(Commit(batch, "a", 1, 0, 1, 1, 1, 0, counters), 0.5)
         highest = sorted(((n, node) for node, n in all_.items()), reverse=True)
         told = ", ".join(f"node {node} at {n}" for n, node in highest[:5])
         more = f" and {len(all_) - 5} more" if len(all_) > 5 else ""
@@ -637,7 +637,7 @@ def test_the_highest_counters_are_those_of_all(seed: int) -> None:
 def test_drawing_does_not_look_at_all_counters() -> None:
     view = PipelineView("x")
     counters = {node: node * 7919 % 1_000_003 for node in range(500_000)}
-    view.batch_done(Commit(0, "a", 1, 0, 1, 1, 1, 0, counters), 0.5)
+    view.add_batch(Commit(0, "a", 1, 0, 1, 1, 1, 0, counters), 0.5)
     taken = []
     for _ in range(3):
         start = time.perf_counter()

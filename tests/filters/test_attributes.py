@@ -347,10 +347,10 @@ def test_all_ways_to_declare_a_field_are_one() -> None:
 
 @pytest.mark.parametrize("attributes", [ORDER, DECLARED, Attributes({"a": "int"}, extra="drop")])
 def test_a_stored_declaration_is_the_same(attributes: Attributes) -> None:
-    stored = json.loads(json.dumps(attributes.declared()))
+    stored = json.loads(json.dumps(attributes.to_declared()))
     again = Attributes.from_declared(stored)
     assert repr(again) == repr(attributes)
-    assert again.declared() == stored
+    assert again.to_declared() == stored
 
 
 def test_all_problems_are_told() -> None:

@@ -16,7 +16,7 @@ from tests.repeats import draws
 
 from tidings.filters.canonical import boxes, set_tree as nodes
 from tidings.filters.canonical.boxes import Box, Union, WorkBudget
-from tidings.filters.canonical.set_tree import All, Any as AnyOf, Node
+from tidings.filters.canonical.set_tree import AllOf, AnyOf, Node
 from tidings.filters.values import sets
 from tidings.filters.values.sets import EVERYTHING, ValueSet, key
 
@@ -252,7 +252,7 @@ def random_tree(rng: random.Random, depth: int) -> Node:
     if depth == 0 or rng.random() < 0.2:
         return nodes.Test(rng.choice(TERMS), random_values(rng))
     items = tuple(random_tree(rng, depth - 1) for _ in range(rng.randint(2, 3)))
-    return All(one_test_per_term(items)) if rng.random() < 0.5 else AnyOf(items)
+    return AllOf(one_test_per_term(items)) if rng.random() < 0.5 else AnyOf(items)
 
 
 def one_test_per_term(items: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -279,7 +279,7 @@ def shuffled_tree(rng: random.Random, node: Node) -> Node:
 def in_tree(node: Node) -> Model:
     if isinstance(node, nodes.Test):
         return in_set(node.term, node.values)
-    if isinstance(node, All):
+    if isinstance(node, AllOf):
         return ALL_EVENTS.intersection(*map(in_tree, node.items))
     return frozenset().union(*map(in_tree, node.items))
 
@@ -311,8 +311,8 @@ def test_expand_gives_up_instead_of_multiplying() -> None:
     def numbered(n: int, count: int) -> Node:
         return AnyOf(tuple(nodes.Test(f"{n} {m}", sets.NULL) for m in range(count)))
 
-    six: Any = boxes.expand(All(tuple(map(pair, range(6)))), 64)
+    six: Any = boxes.expand(AllOf(tuple(map(pair, range(6)))), 64)
     assert len(six) == 64
-    assert boxes.expand(All(tuple(map(pair, range(7)))), 64) is None
-    assert boxes.expand(All(tuple(map(pair, range(1_000)))), 512) is None
-    assert boxes.expand(All((numbered(0, 1_000), numbered(1, 1_000))), 512) is None
+    assert boxes.expand(AllOf(tuple(map(pair, range(7)))), 64) is None
+    assert boxes.expand(AllOf(tuple(map(pair, range(1_000)))), 512) is None
+    assert boxes.expand(AllOf((numbered(0, 1_000), numbered(1, 1_000))), 512) is None

@@ -10,7 +10,7 @@ from collections.abc import Hashable
 import pytest
 
 from tidings.filters.values import like, regular
-from tidings.filters.values.programs import ProgramCache
+from tidings.filters.values.program_cache import ProgramCache
 
 
 def test_no_more_bytes_are_kept_than_fit(seed: int) -> None:

@@ -22,8 +22,8 @@ def test_a_synonym_is_another_name_of_its_topic() -> None:
     assert made.spans("soccer") == made.spans("football")
     assert made.near("socer") == ["soccer"]
     assert made.fingerprint != Ontology(SPORTS).fingerprint
-    declared = Attributes({"topic": made}).declared()
-    assert Attributes.from_declared(declared).declared() == declared
+    declared = Attributes({"topic": made}).to_declared()
+    assert Attributes.from_declared(declared).to_declared() == declared
 
 
 def test_an_ontology_without_synonyms_has_the_fingerprint_of_before() -> None:
@@ -111,7 +111,7 @@ def test_revisions_lose_nothing(seed: int) -> None:
             for above in after:
                 assert revised.isa(topic, above) == lies_under(after, topic, above)
         for name in revised.retired:
-            stand, topics = revised.retired[name], revised.declared()
+            stand, topics = revised.retired[name], revised.list_parents()
             expected = {one for one in topics if any(revised.isa(one, other) for other in stand)}
             expected.add(name)
             assert {one for one in topics if revised.isa(one, name)} == expected

@@ -49,7 +49,7 @@ t:chess skos:broader t:sports , <http://example.org/topics/games> .
 
 
 def order(ontology: Ontology) -> dict[str, set[str]]:
-    return {topic: set(parents) for topic, parents in ontology.declared().items()}
+    return {topic: set(parents) for topic, parents in ontology.list_parents().items()}
 
 
 @pytest.mark.parametrize(

@@ -62,17 +62,21 @@ def add(left, right):
 def test_copies_of_the_same_sources_share_their_kernels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A kernel of another clone is not compiled again; one of other sources is."""
+    """A kernel of another clone is not compiled again; one of other sources is, even if only the
+    constants in another file of its folder differ."""
     monkeypatch.setenv("TIDINGS_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(compiling.cache_folder()))
     found = []
-    for clone, more in (("one", ""), ("two", ""), ("other", " + 1"), ("three", "")):
+    for clone, more, constant in (
+        ("one", "", 1), ("two", "", 1), ("other", " + 1", 1), ("three", "", 1), ("four", "", 2),
+    ):  # fmt: skip
         file = tmp_path / clone / "room" / "sum_kernels.py"
         file.parent.mkdir(parents=True)
         file.write_text(SUM.format(more=more))
+        (file.parent / "constants.py").write_text(f"ONE = {constant}\n")
         names = runpy.run_path(str(file))
         found.append((names["add"](1, 2), sum(names["add"].stats.cache_hits.values())))
-    assert found == [(3, 0), (3, 1), (4, 0), (3, 1)]
+    assert found == [(3, 0), (3, 1), (4, 0), (3, 1), (3, 0)]
 
 
 def test_if_the_user_has_chosen_a_folder_numba_names_what_is_in_it(

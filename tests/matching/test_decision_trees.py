@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from tidings import parse
-from tidings.filters.canonical import All, Node, Test as SetTest
-from tidings.filters.canonical.set_tree import Any
+from tidings.filters.canonical import AllOf, Node, Test as SetTest
+from tidings.filters.canonical.set_tree import AnyOf
 from tidings.filters.values import Key, key, sets
 from tidings.matching.diagrams.planning.numbered_conditions import BUDGET
 from tidings.matching.diagrams.planning.ranking import GAP, Ranking, order_tests
@@ -35,8 +35,8 @@ X3, X5, X2, X4, Y1, Y4, Y3, Y2, Z4 = map(
     check, ("x = 3", "x = 5", "x = 2", "x > 4", "y > 1", "y < 4", "y = 3", "y > 2", "z > 4")
 )
 RANKING = Ranking((X3, X5, X2, X4, Y1, Y4, Y3, Y2, Z4))
-S1: Node = Any((All((X3, Y1, Y4)), X5))
-S2: Node = Any((All((X2, Y3)), All((X4, Y2)), Z4))
+S1: Node = AnyOf((AllOf((X3, Y1, Y4)), X5))
+S2: Node = AnyOf((AllOf((X2, Y3)), AllOf((X4, Y2)), Z4))
 
 
 def figure_nine() -> tuple[Decision, Decision]:
@@ -104,7 +104,7 @@ def test_a_stronger_filter_decides_a_weaker_one() -> None:
 def tree_of(text: str) -> Node:
     form = parse(text).form
     assert form.boxes is not None
-    return Any(tuple(All(tuple(SetTest(t, v) for t, v in box.items())) for box in form.boxes))
+    return AnyOf(tuple(AllOf(tuple(SetTest(t, v) for t, v in box.items())) for box in form.boxes))
 
 
 def graph_of(trees: dict[str, Node], ranking: Ranking, shared: bool = False) -> ImplicationGraph:
@@ -136,7 +136,7 @@ def random_tree(rng: random.Random, depth: int = 2) -> Node:
     if depth == 0 or rng.random() < 0.2:
         return random_test(rng)
     items = tuple(random_tree(rng, depth - 1) for _ in range(rng.randint(2, 3)))
-    return All(items) if rng.random() < 0.5 else Any(items)
+    return AllOf(items) if rng.random() < 0.5 else AnyOf(items)
 
 
 def all_events() -> Iterator[dict[str, Key]]:
@@ -148,7 +148,7 @@ def holds(node: Node, values: dict[str, Key]) -> bool:
     if isinstance(node, SetTest):
         return values[node.term] in node.values
     found = (holds(item, values) for item in node.items)
-    return all(found) if isinstance(node, All) else any(found)
+    return all(found) if isinstance(node, AllOf) else any(found)
 
 
 def is_reached(known: Known, values: dict[str, Key]) -> bool:
@@ -244,7 +244,7 @@ def test_a_new_filter_takes_part_without_edges() -> None:
 
 def clauses(count: int) -> Node:
     pairs = [(check(f"p{n} = 1"), check(f"q{n} = 1")) for n in range(count)]
-    return All(tuple(Any(pair) for pair in pairs))
+    return AllOf(tuple(AnyOf(pair) for pair in pairs))
 
 
 def test_the_tree_of_an_and_of_pairs_has_a_node_per_path() -> None:

@@ -22,7 +22,7 @@ from tests.matching.test_decision_trees import (
 from tests.waiting import wait_for
 
 from tidings import TidingsError, parse
-from tidings.filters.canonical import All, Any, Node, Test as SetTest
+from tidings.filters.canonical import AllOf, AnyOf, Node, Test as SetTest
 from tidings.filters.language import Attribute
 from tidings.filters.values import key
 from tidings.matching import Matcher
@@ -206,8 +206,8 @@ def test_results_are_handed_out_before_the_event_is_done() -> None:
 def test_the_stamps_of_events_begin_again(seed: int) -> None:
     """There are more events than stamps: 2^31 pass in six hours at 100,000 a second."""
     rng = random.Random(seed)
-    shared = [Any(tuple(random_tree(rng, 1) for _ in range(4))) for _ in range(12)]
-    trees = [All(tuple(rng.sample(shared, 6))) for _ in range(20)]
+    shared = [AnyOf(tuple(random_tree(rng, 1) for _ in range(4))) for _ in range(12)]
+    trees = [AllOf(tuple(rng.sample(shared, 6))) for _ in range(20)]
     found = diagrams_of([*trees, clauses(15)])
     assert draft_of(found).plan.gates
     events = drawn_events(rng, 60)
@@ -221,7 +221,7 @@ def test_the_stamps_of_events_begin_again(seed: int) -> None:
 def test_none_exceeds_its_budget_and_large_filters_are_split() -> None:
     wide, small = (
         clauses(15),
-        All(tuple(Any((check(f"r{n} = 1"), check(f"s{n} = 1"))) for n in range(4))),
+        AllOf(tuple(AnyOf((check(f"r{n} = 1"), check(f"s{n} = 1"))) for n in range(4))),
     )
     plan = plan_filters([(0, wide), (1, small)], _Any())
     assert plan.nodes <= BUDGET
@@ -249,10 +249,12 @@ def test_shared_nodes_take_over_where_a_tree_is_too_large() -> None:
 
 
 def test_equal_parts_of_filters_are_one_unit() -> None:
-    shared = Any((check("a = 1"), check("b = 1")))
-    trees: list[Node] = [All((shared, Any((check(f"c = {n}"), check(f"d = {n}"))))) for n in "12"]
-    trees += [All((shared, Any((check("c = 1"), check("d = 1")))))]
-    trees += [All((shared, Any((check("c = 2"), check("d = 2"))), check("e = 1")))]
+    shared = AnyOf((check("a = 1"), check("b = 1")))
+    trees: list[Node] = [
+        AllOf((shared, AnyOf((check(f"c = {n}"), check(f"d = {n}"))))) for n in "12"
+    ]
+    trees += [AllOf((shared, AnyOf((check("c = 1"), check("d = 1")))))]
+    trees += [AllOf((shared, AnyOf((check("c = 2"), check("d = 2"))), check("e = 1")))]
     plan = plan_filters(enumerate(trees), _Any())
     assert len(plan.units) == 4  # the shared clause, two others, e = 1
     apart = plan_filters(enumerate(trees), _Any(), merge=False)
@@ -265,7 +267,7 @@ def test_boxes_that_are_a_product_are_taken_apart(seed: int) -> None:
     boxes = [[pair[bits >> at & 1] for at, pair in enumerate(pairs)] for bits in range(16)]
     rng.shuffle(boxes)
     found = factor(boxes)
-    assert isinstance(found, All)
+    assert isinstance(found, AllOf)
     assert {frozenset(item.items) for item in found.items} == set(map(frozenset, pairs))  # type: ignore[union-attr]
     assert factor(boxes[1:]) is None
     assert factor([[check("a = 1")], [check("b = 1"), check("c = 1")]]) is None
@@ -353,7 +355,7 @@ def test_lists_and_residuals_are_forced_into_diagrams_too() -> None:
     for event in events:
         want = {text for text in texts if parse(text).matches(event)}
         assert set(matcher.match(event)) == want
-    assert isinstance(tree_of("a = 1 OR b = 2"), Any | All | SetTest)
+    assert isinstance(tree_of("a = 1 OR b = 2"), AnyOf | AllOf | SetTest)
 
 
 # -- budgets -----------------------------------------------------------------------------------
@@ -364,9 +366,9 @@ def tangled(rng: random.Random, count: int, number: int) -> Node:
     tests = [check(f"h{n} > {number + n % 7}") for n in range(count)]
     sides = []
     for _ in range(6):
-        some = [Any(tuple(rng.sample(tests, 3))) for _ in range(12)]
-        sides.append(All(tuple(some)))
-    return All((Any(tuple(sides[:3])), Any(tuple(sides[3:]))))
+        some = [AnyOf(tuple(rng.sample(tests, 3))) for _ in range(12)]
+        sides.append(AllOf(tuple(some)))
+    return AllOf((AnyOf(tuple(sides[:3])), AnyOf(tuple(sides[3:]))))
 
 
 def test_a_filter_that_takes_too_long_to_plan_is_left_out(seed: int) -> None:

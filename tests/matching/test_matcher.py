@@ -38,7 +38,7 @@ def test_random_changes_and_matches_agree_with_the_reference(
     rng = random.Random(f"{seed}/{run}")
     if run % 3:  # few filters are worth no grid: have them in one all the same
         monkeypatch.setattr("tidings.matching.segments.probe.LEAST_VISITS", 0)
-    monkeypatch.setattr("tidings.matching.batches.LEAST_PIECE", 32)
+    monkeypatch.setattr("tidings.matching.batch_pieces.LEAST_PIECE", 32)
     of = schema(rng)
     engine = ("auto", "bdd", "trees")[run % 3]
     matcher = Matcher(background=run % 2 == 0, engine=engine)

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pytest
 
 from tidings import parse
-from tidings.matching import Matcher, batches, held_filters as module
+from tidings.matching import Matcher, batch_pieces, held_filters as module
 
 TEXTS = [
     "x >= 3", "x BETWEEN 2 AND 7 AND s = 'a'", "x = 1 OR s = 'b' OR y < 0", "s LIKE '%a%b%'",
@@ -157,8 +157,8 @@ def run(world: World, writers: list[Callable[[], None]], others: list[Callable[[
 def _restless(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Merges all the time, and threads that take turns a hundred times as often as usual."""
     monkeypatch.setattr(module, "SEAL_AT", 20)
-    monkeypatch.setattr(batches, "BATCH", 5)
-    monkeypatch.setattr(batches, "LEAST_PIECE", 2)
+    monkeypatch.setattr(batch_pieces, "BATCH", 5)
+    monkeypatch.setattr(batch_pieces, "LEAST_PIECE", 2)
     before = sys.getswitchinterval()
     sys.setswitchinterval(5e-5)
     yield

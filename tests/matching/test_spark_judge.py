@@ -11,7 +11,7 @@ import pytest
 from tests.filters import oracle
 from tests.matching import session
 
-from tidings.matching import batches, held_filters
+from tidings.matching import batch_pieces, held_filters
 from tidings.matching.segments import part, residuals, segment
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ WITHOUT_ANSI = {"spark.sql.ansi.enabled": "false", "spark.sql.legacy.sizeOfNull"
 def _tight(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds so low that a few hundred filters meet all of them: parts, pieces, full buffers."""
     monkeypatch.setattr(held_filters, "SEAL_AT", 24)
-    monkeypatch.setattr(batches, "BATCH", 25)
-    monkeypatch.setattr(batches, "LEAST_PIECE", 10)
+    monkeypatch.setattr(batch_pieces, "BATCH", 25)
+    monkeypatch.setattr(batch_pieces, "LEAST_PIECE", 10)
     monkeypatch.setattr(part, "ROOM", 256)
     monkeypatch.setattr(residuals, "LEAST", 4)
 

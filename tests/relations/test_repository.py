@@ -29,8 +29,8 @@ from tidings.relations import (
     load_relations,
 )
 from tidings.relations.clusters import relate
-from tidings.relations.merit import Postings, best_nodes, choose_hops, plans, score_hops
-from tidings.relations.merit.plans import UNPLANNED, Sightings
+from tidings.relations.merit import Postings, best_nodes, choose_hops, frame_plans, score_hops
+from tidings.relations.merit.frame_plans import UNPLANNED, Sightings
 
 READING = Reading(place="city", coordinates=("lat", "lon"), time="day", tag="topic", person="who")
 CITIES = ["Chicago", "Evanston", "Milwaukee", "Illinois", "Boston", "Paris", "atlantis"]
@@ -561,7 +561,7 @@ def test_values_are_planned_when_they_come_again_or_were_forwarded(
 
 
 def test_sightings_forget_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "MOST", 3)
+    monkeypatch.setattr(frame_plans, "MOST", 3)
     seen = Sightings()
     assert [seen.is_first((n,)) for n in range(5)] == [True] * 5
     assert not seen.is_first((0,))

@@ -11,7 +11,7 @@ import pytest
 from tests.repeats import rounds, runs
 
 from tidings.routing.clients.delivering.ordering import find_horizon
-from tidings.routing.clients.stream import LEAST_NUMBERS
+from tidings.routing.clients.node_stream import LEAST_NUMBERS
 from tidings.routing.clients.subscriber import Lost, Subscriber, Told
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.digests import digest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidings.routing.clients import Interrupted, Phase, Resumed
-from tidings.routing.clients.stream import MOST_NUMBERS
+from tidings.routing.clients.node_stream import MOST_NUMBERS
 from tidings.routing.clients.subscriber import Lost, Subscriber, Told
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.digests import digest

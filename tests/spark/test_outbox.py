@@ -19,7 +19,7 @@ from tidings.model import EnvironmentProblem
 from tidings.spark.outbox import outbox as module
 from tidings.spark.outbox.batches.filing import describe_file
 from tidings.spark.outbox.outbox import Commit, Outbox
-from tidings.store.groups.end_mark import EndMark
+from tidings.store.groups.end_mark import EndMarkFile
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_a_commit_that_failed_and_is_there_is_not_written_again(
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(EndMark, "write", fail)
+        patch.setattr(EndMarkFile, "write", fail)
         patch.setattr(os, "ftruncate", fail)
         with pytest.raises(EnvironmentProblem, match="must be opened again"):
             outbox.commit(commit(1))

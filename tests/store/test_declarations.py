@@ -50,7 +50,7 @@ def test_a_declaration_is_a_version(tmp_path: Path) -> None:
         assert [*(log.state(version).declared.types or {})] == types
     log.forget_before(log.version)
     for found in (ChangeLog(tmp_path), log):
-        assert (found.told.version, found.attributes.declared()) == (3, MORE.declared())  # type: ignore[union-attr]
+        assert (found.told.version, found.attributes.to_declared()) == (3, MORE.to_declared())  # type: ignore[union-attr]
     form = read_format(tmp_path)
     assert form is not None
     assert form.format == CURRENT

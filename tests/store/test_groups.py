@@ -13,8 +13,8 @@ from hypothesis import given, settings, strategies as st
 from tests.store.cuts import Cut, cut_at
 
 from tidings.model import EnvironmentProblem
-from tidings.store.groups import START, GroupLog, Mark, Position, end_of, layout
-from tidings.store.groups.end_mark import EndMark
+from tidings.store.groups import START, EndMark, GroupLog, Position, end_of, layout
+from tidings.store.groups.end_mark import EndMarkFile
 from tidings.store.groups.log import ASIDE
 
 Written = dict[int, list[bytes]]
@@ -397,16 +397,16 @@ def test_a_mark_that_was_written_half_way_is_taken_back(
 ) -> None:
     log, _, _ = open_log(tmp_path)
     log.append([b"1"], 1)
-    write = EndMark.write
+    write = EndMarkFile.write
     fails = [True]
 
-    def write_and_fail(self: EndMark, mark: Mark, *, sync: bool = False) -> None:
+    def write_and_fail(self: EndMarkFile, mark: EndMark, *, sync: bool = False) -> None:
         write(self, mark, sync=sync)
         if fails.pop():
             raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(EndMark, "write", write_and_fail)
+        patch.setattr(EndMarkFile, "write", write_and_fail)
         fails.insert(0, False)
         with pytest.raises(EnvironmentProblem, match="Input/output error"):
             log.append([b"2"], 2)

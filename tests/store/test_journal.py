@@ -24,7 +24,7 @@ from tidings.routing.root.history import Gone, History
 from tidings.routing.root.interests import Placed
 from tidings.routing.root.journal import Memory
 from tidings.routing.root.records import Record
-from tidings.store.groups import GroupLog, Place
+from tidings.store.groups import GroupLog, RecordPlace
 from tidings.store.journal import (
     FileJournal,
     Retention,
@@ -446,7 +446,9 @@ def test_older_segments_that_can_not_be_read_are_lost_and_said_to_be(
     journal.close()
     add, calls = log_segments.LogSegment.add, itertools.count(1)
 
-    def fail(self: log_segments.LogSegment, records: list[bytes], places: list[Place]) -> None:
+    def fail(
+        self: log_segments.LogSegment, records: list[bytes], places: list[RecordPlace]
+    ) -> None:
         if next(calls) > 10:
             raise problem
         add(self, records, places)

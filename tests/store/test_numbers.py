@@ -15,7 +15,7 @@ from tests.damage import flip_bit
 
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.store import Accepting, ChangeLog
-from tidings.store.groups.end_mark import EndMark
+from tidings.store.groups.end_mark import EndMarkFile
 from tidings.store.numbers import pack_counts, unpack_counts
 
 
@@ -128,7 +128,7 @@ def test_a_failed_write_numbers_nothing(tmp_path: Path, monkeypatch: pytest.Monk
                 ask(numbers, "a", 1, "y", {1: 1})
     # whether this one reached the disk is not certain; either way the answer is the same
     with monkeypatch.context() as patch:
-        patch.setattr(EndMark, "write", fail)
+        patch.setattr(EndMarkFile, "write", fail)
         patch.setattr(os, "ftruncate", fail)
         with pytest.raises(EnvironmentProblem):
             ask(numbers, "a", 1, "y", {1: 1})

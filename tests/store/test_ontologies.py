@@ -22,7 +22,7 @@ from tidings import AttributesError, EnvironmentProblem, load_ontology
 def test_the_extension_says_the_form(tmp_path: Path, name: str, text: str) -> None:
     path = tmp_path / name
     path.write_text(text, "utf-8")
-    assert load_ontology(path).declared() == {"mlb": ["baseball"], "baseball": []}
+    assert load_ontology(path).list_parents() == {"mlb": ["baseball"], "baseball": []}
     assert load_ontology(str(path)).isa("mlb", "baseball")
 
 

@@ -13,7 +13,7 @@ from tests.studies.fake_revisions import git, make_checkout, package
 from tidings.model import EnvironmentProblem
 from tidings.studies.compare import comparing
 from tidings.studies.compare.comparing import Comparison, Disagreement, compare_revisions
-from tidings.studies.tables import compare_lines, compare_table
+from tidings.studies.result_tables import compare_lines, compare_table
 
 SOURCE = Path(comparing.__file__).resolve().parents[3]
 MEASURES = [

@@ -23,7 +23,7 @@ from tidings.studies.compare.peers import (
     read_peers,
 )
 from tidings.studies.host.driver import Unavailable
-from tidings.studies.tables import absent_lines
+from tidings.studies.result_tables import absent_lines
 
 QUICK = PeerSettings(rounds=2, warm_up=0.05, limit=5, patience=30)
 

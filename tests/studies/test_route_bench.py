@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tidings.studies.host.processes import running_seconds
+from tidings.studies.host.process_usage import running_seconds
 from tidings.studies.network import (
     route_bench,
     route_durable,

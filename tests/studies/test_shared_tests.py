@@ -10,7 +10,7 @@ from tests.filters.strategies import Writer, event, schema
 
 from tidings import Filter, FilterError, parse
 from tidings.filters import canonical
-from tidings.filters.canonical import All, Form, Node
+from tidings.filters.canonical import AllOf, Form, Node
 from tidings.filters.language import term_value
 from tidings.filters.values import key
 from tidings.matching import Matcher
@@ -34,7 +34,7 @@ def evaluated(form: Form, event: dict[str, Any]) -> tuple[Made, bool]:
     def inside(node: Node) -> bool:
         if isinstance(node, canonical.Test):
             return passes(node.term, node.values)
-        if isinstance(node, All):
+        if isinstance(node, AllOf):
             return all(inside(item) for item in node.items)
         return any(inside(item) for item in node.items)
 

@@ -11,7 +11,7 @@ from tests.studies.standin import CountingMatcher, SlowMatcher
 
 from tidings.studies.engine.match_report import MatchReport
 from tidings.studies.engine.matching_bench import bench_matching
-from tidings.studies.tables import checked_line, machine_lines, match_sections
+from tidings.studies.result_tables import describe_checks, machine_lines, match_sections
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def test_speed_up_only_with_several_threads(report: MatchReport) -> None:
 
 
 def test_lines(report: MatchReport) -> None:
-    assert "all matches of 4 events per row" in checked_line(report)
+    assert "all matches of 4 events per row" in describe_checks(report)
     lines = machine_lines(msgspec.structs.replace(report.machine, load=1.25, processor="Abacus"))
     assert f"{report.machine.processors} x Abacus, load 1.2 at the start" in lines[0]
     assert lines[1].startswith("Python 3.")

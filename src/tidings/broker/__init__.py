@@ -39,7 +39,7 @@ from tidings.broker.garbage import collect_seldom
 from tidings.broker.preprocessors.preprocessor import PreprocessorNode
 from tidings.broker.router import RouterNode
 from tidings.broker.server import Server
-from tidings.broker.trees import RunningTree, State, Tree, load_tree
+from tidings.broker.trees import ProcessState, RunningTree, Tree, load_tree
 
 if TYPE_CHECKING:
     from tidings.broker.root import RootNode
@@ -52,12 +52,12 @@ __all__ = [
     "Grant",
     "KeyProblem",
     "PreprocessorNode",
+    "ProcessState",
     "RootNode",
     "RouterNode",
     "RunningTree",
     "Server",
     "Signer",
-    "State",
     "Tree",
     "collect_seldom",
     "load_config",

@@ -25,7 +25,7 @@ from tidings.broker.queues.merit_publications import MeritPublications
 from tidings.broker.queues.preparing import Preparing
 from tidings.broker.queues.spill import Spill
 from tidings.broker.recompiling import Recompiling
-from tidings.broker.released.block_frames import joined_frames
+from tidings.broker.released.block_frames import join_frames
 from tidings.broker.released.frame_warming import load_block_kernels
 from tidings.broker.released.framed_rendezvous import FramedRendezvous
 from tidings.broker.reports import advise, shorten
@@ -713,7 +713,7 @@ class RootNode(Server):
     def _release_stored(self, count: int) -> None:
         self.dispatch(self.machine.mark_stored(count, self.now))
         released, self.machine.released = self.machine.released, []
-        for run in joined_frames(released):
+        for run in join_frames(released):
             try:
                 self.forward(run.data, run.starts, run.ends)
             except Exception:  # all are on the disk; subscribers ask for missing notifications

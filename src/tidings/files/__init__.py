@@ -51,7 +51,7 @@ from tidings.files.private import (
 )
 from tidings.files.secret import SecretError, check_secret, read_secret
 from tidings.files.temporary import process_folder, user_temporary_folder
-from tidings.files.toml_file import TomlFile, find_lines, find_problems, read_toml, show_place
+from tidings.files.toml_file import TomlFile, find_lines, find_problems, read_toml
 from tidings.files.user_cache import copy_missing, open_cache_folder, user_cache_folder
 
 __all__ = [
@@ -90,7 +90,6 @@ __all__ = [
     "replacing_folder",
     "scheme_of",
     "share_lock",
-    "show_place",
     "sync",
     "sync_handle",
     "take_lock",

@@ -11,7 +11,7 @@ import msgspec
 from tidings.filters.canonical.boxes import Box
 from tidings.filters.canonical.form import Form
 from tidings.filters.canonical.form_to_expression import express_test, express_tree
-from tidings.filters.canonical.set_tree import All, Node, Test
+from tidings.filters.canonical.set_tree import AllOf, Node, Test
 from tidings.filters.language.dialect import TestReport
 from tidings.filters.language.evaluation import find, term_value
 from tidings.filters.language.expression import Attribute, attributes_of
@@ -104,7 +104,7 @@ def explain(
                    for box in form.boxes]  # fmt: skip
     else:
         assert form.tree is not None
-        clauses = form.tree.items if isinstance(form.tree, All) else (form.tree,)
+        clauses = form.tree.items if isinstance(form.tree, AllOf) else (form.tree,)
         reports = [BoxReport([_report_test(form, event, clause) for clause in clauses])]
     reports.sort(key=lambda box: (len(box.failed), len(box.tests)))
     return Explanation(any(not box.failed for box in reports), reports, note, parts or {})

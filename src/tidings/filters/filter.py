@@ -31,8 +31,8 @@ def parse(
 ) -> Filter:
     """Parse a filter; raise FilterError with a position if the text is not valid.
 
-    `dialect` is the language of the text: sql, cesql, cloudevents or eventbridge. A dialect that is
-    written in JSON also accepts the parsed object.
+    `dialect` names the language of the text; docs/dialects.md lists them. A dialect that is written
+    in JSON also accepts the parsed object.
 
     `attributes` are those that the channel declares; names and types are checked against them.
     `functions` are the application's own functions, by name. The application's functions must
@@ -79,7 +79,7 @@ def _need_depth(text: str) -> None:
 
 
 def _declaration_of(attributes: Attributes | None) -> Any:
-    return None if attributes is None else attributes.declared()
+    return None if attributes is None else attributes.to_declared()
 
 
 class Filter:

@@ -26,7 +26,7 @@ class TopicGraph(InterestGraph[str, Topics]):
     def __init__(self, ontology: Ontology) -> None:
         super().__init__()
         self.ontology = ontology
-        parents = ontology.declared()
+        parents = ontology.list_parents()
         for topic in sorted(parents, key=lambda name: ontology.number(name) or 0):
             self._new_node(topic, topic)
         for topic, names in parents.items():

@@ -7,7 +7,7 @@
     matcher.py      the public class: matches, explains, saves and opens
     held_filters.py its filters: parts, write_buffer.py, merges in the background
     matcher_state.py, register.py    the state of a matcher; its ids and slots
-    batches.py      matches a batch against all parts, in pieces and threads
+    batch_pieces.py matches a batch against all parts, in pieces and threads
     matches.py      the matches of a request by event and by filter; named parts that matched
     rank_space/     values to small integers, one rank space for each term
     diagrams/       filters with too many boxes, evaluated together as decision diagrams

@@ -25,6 +25,7 @@ from tidings.matching.matcher_state import SealedPart
 from tidings.matching.segments import residuals
 from tidings.matching.segments.join_kernels import ListColumns, extras_hold
 from tidings.matching.segments.part import Part
+from tidings.matching.segments.probe_kernels import Group, Pair, Record
 from tidings.matching.segments.segment import EXTRA, INTERVALS
 from tidings.model import Event
 
@@ -112,14 +113,16 @@ class _Lookup:
         """Visit the records in the event's cell of each pair, with three comparisons each."""
         probe, coarse = self.probe, self.coarse
         place = probe.bins[probe.bin_starts[:-1] + coarse].astype(np.int64)
-        for one, two, start, width in probe.pairs.tolist():
-            cell = start + place[one] * width + place[two]
+        for pair in probe.pairs.tolist():
+            row, column = place[pair[Pair.A]], place[pair[Pair.B]]
+            cell = pair[Pair.CELL] + row * pair[Pair.BINS] + column
             records = probe.records[probe.cells[cell] : probe.cells[cell + 1]].astype(np.int64)
-            boxes = records[:, 8] | records[:, 9] << 16
+            field = records.T
+            boxes = field[Record.BOX] | field[Record.BOX_HIGH] << 16
             tests = (
-                (np.full(len(boxes), one), records[:, 0], records[:, 1]),
-                (np.full(len(boxes), two), records[:, 2], records[:, 3]),
-                (records[:, 4], records[:, 5], records[:, 6]),
+                (np.full(len(boxes), pair[Pair.A]), field[Record.A_LOW], field[Record.A_WIDTH]),
+                (np.full(len(boxes), pair[Pair.B]), field[Record.B_LOW], field[Record.B_WIDTH]),
+                (field[Record.C], field[Record.C_LOW], field[Record.C_WIDTH]),
             )
             self._visit(boxes, [self._compare(*test) for test in tests], 2)
 
@@ -127,13 +130,14 @@ class _Lookup:
         """Visit, in each group of entries, the slice that can contain the event's code."""
         probe = self.probe
         low, high = probe.single_low.astype(np.int64), probe.single_high.astype(np.int64)
-        for column, first, last, width, index in probe.groups.tolist():
+        for group in probe.groups.tolist():
+            column, index = group[Group.COLUMN], group[Group.INDEX]
             for code in self._codes(column):
-                begin, end = first, last
+                begin, end = group[Group.FIRST], group[Group.END]
                 if index >= 0:
                     begin, end = probe.single_index[index + code : index + code + 2].tolist()
                 else:
-                    begin += int(np.searchsorted(low[begin:end], code - width))
+                    begin += int(np.searchsorted(low[begin:end], code - group[Group.WIDTH]))
                     end = begin + int(np.searchsorted(low[begin:end], code + 1))
                 span = slice(begin, end)
                 spans = low[span], high[span]

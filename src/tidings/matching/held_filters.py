@@ -32,7 +32,7 @@ from tidings.filters import Attributes, Filter, parse
 from tidings.filters.canonical import Form
 from tidings.matching.diagrams.segment_trees import AUTO, ENGINES
 from tidings.matching.jit.gil import shorten_turns
-from tidings.matching.matcher_state import SealedPart, State, seal_tests
+from tidings.matching.matcher_state import MatcherState, SealedPart, seal_tests
 from tidings.matching.register import Register
 from tidings.matching.segments.assembly import merge_segments
 from tidings.matching.segments.segment import Segment
@@ -70,7 +70,7 @@ class HeldFilters:
         self._merging = threading.Lock()
         self._sealing = threading.Lock()
         self._lock = threading.RLock()
-        self._state = State((), (WriteBuffer(),), Register())
+        self._state = MatcherState((), (WriteBuffer(),), Register())
         self._dead_count = 0
         self._unpruned = 0  # how many filters were removed since diagrams were pruned
         self._changes = 0  # odd while a change is in progress
@@ -235,7 +235,7 @@ class HeldFilters:
             found.part.prepare()
         return found
 
-    def _seal(self) -> tuple[State, Array]:
+    def _seal(self) -> tuple[MatcherState, Array]:
         """Seal the fresh filters into a part, so that batches can be joined with them.
 
         Returns the state at the start plus that part, and the slots that were dead at the start. So
@@ -256,7 +256,7 @@ class HeldFilters:
             sealed = self._seal_segment(build_segment(items))
             with self._lock:
                 now = self._state
-                self._state = State((*now.parts, sealed), now.fresh[-1:], now.register)
+                self._state = MatcherState((*now.parts, sealed), now.fresh[-1:], now.register)
         if not self._background:
             self._join_small()
         return replace(state, parts=(*state.parts, sealed)), dead
@@ -319,7 +319,7 @@ class HeldFilters:
             if sealed.diagrams is not None:
                 sealed.diagrams.link()
 
-    def _is_pruning_due(self, state: State) -> bool:
+    def _is_pruning_due(self, state: MatcherState) -> bool:
         count = sum(sealed.diagram_count for sealed in state.parts)
         return count > 0 and self._unpruned > max(PRUNE, len(state.register) // PRUNE)
 
@@ -334,7 +334,7 @@ class HeldFilters:
                 if (gone := slots[dead[slots] != 0]).size:
                     sealed.diagrams.remove(gone)
 
-    def _are_many(self, state: State) -> bool:
+    def _are_many(self, state: MatcherState) -> bool:
         return len(state.parts) > MOST_PARTS or self._is_wasteful(state.register)
 
     @staticmethod
@@ -384,4 +384,4 @@ class HeldFilters:
         for fresh in state.fresh:
             fresh.renumber(number)
         newer = (sealed.renumber(number) for sealed in state.parts[merged_parts:])
-        self._state = State((*new, *newer), state.fresh, register)
+        self._state = MatcherState((*new, *newer), state.fresh, register)

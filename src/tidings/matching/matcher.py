@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from tidings.filters import Attributes, Explanation, Filter, Misfit, need_mapping
 from tidings.filters.canonical import Form
 from tidings.filters.language import Types
-from tidings.matching import batches
+from tidings.matching import batch_pieces
 from tidings.matching.covering.compiled_neighbours import Neighbours
 from tidings.matching.diagrams.diagram_arrays import CompiledDiagrams
 from tidings.matching.diagrams.diagrams import Diagrams
@@ -28,7 +28,7 @@ from tidings.matching.disk import matcher_folder
 from tidings.matching.effort import NOTHING, Effort, count_effort
 from tidings.matching.held_filters import Functions, HeldFilters
 from tidings.matching.jit.gil import yield_to_background
-from tidings.matching.matcher_state import SealedPart, State, seal_tests
+from tidings.matching.matcher_state import MatcherState, SealedPart, seal_tests
 from tidings.matching.matches import Matches, PartIndex, gather_pairs
 from tidings.matching.placing.box_index import BoxIndex, IndexArrays
 from tidings.matching.rank_space.columns import as_batch
@@ -178,7 +178,7 @@ class Matcher(HeldFilters):
     ) -> None:
         diagrams = None if compiled is None else Diagrams(compiled)
         sealed = SealedPart.of(segment, self.engine, ready=ready, diagrams=diagrams)
-        self._state = State((sealed,), (WriteBuffer(),), register)
+        self._state = MatcherState((sealed,), (WriteBuffer(),), register)
 
     # -- match ---------------------------------------------------------------------------------
 
@@ -284,7 +284,7 @@ class Matcher(HeldFilters):
     def _match_together(self, events: Any, parts: bool, threads: int) -> Matches:
         pieces, register = self._match_lists(events, threads)
         count = int(sum(len(starts) - 1 for starts, _ in pieces))
-        rows = batches.rows_of(pieces, threads)
+        rows = batch_pieces.rows_of(pieces, threads)
         slots = np.concatenate([np.zeros(0, np.uint32), *(slots for _, slots in pieces)])
         ids, names = register.ids_of(slots), None
         if parts:
@@ -316,7 +316,7 @@ class Matcher(HeldFilters):
         self._asked += 1
         return self._asked % WATCH_EVERY == 0
 
-    def _do_upkeep(self, state: State, watched: bool) -> None:
+    def _do_upkeep(self, state: MatcherState, watched: bool) -> None:
         """Do occasional work after a single event."""
         if watched:
             state.register.keep_ids()
@@ -331,8 +331,8 @@ class Matcher(HeldFilters):
         objects.
         """
         pieces, register = self._match_lists(events, threads)
-        ids = batches.values_of(pieces, register.id_array(), threads)
-        return batches.rows_of(pieces, threads), ids
+        ids = batch_pieces.values_of(pieces, register.id_array(), threads)
+        return batch_pieces.rows_of(pieces, threads), ids
 
     def match_rows(
         self, batch: pa.RecordBatch, event_of: Callable[[int], Event]
@@ -355,10 +355,10 @@ class Matcher(HeldFilters):
             return None
         if len(fresh) > CROWD * batch.num_rows:
             self._crowded = True
-        pieces = batches.match_lists(state, dead, batch, 1)
+        pieces = batch_pieces.match_lists(state, dead, batch, 1)
         ids = state.register.id_array()
         self._tidy()
-        rows, slots = batches.rows_of(pieces, 1), batches.values_of(pieces, ids, 1)
+        rows, slots = batch_pieces.rows_of(pieces, 1), batch_pieces.values_of(pieces, ids, 1)
         if not fresh:
             return rows, slots
         more = np.array(fresh, np.int64)
@@ -372,12 +372,12 @@ class Matcher(HeldFilters):
         dictionary-encoded.
         """
         pieces, register = self._match_lists(events, threads)
-        starts, ids = batches.starts_of(pieces), register.id_column()
+        starts, ids = batch_pieces.starts_of(pieces), register.id_column()
         large = starts[-1] >= 2**31
         offsets = pa.array(starts if large else starts.astype(np.int32))
         kind = pa.LargeListArray if large else pa.ListArray
         if pa.types.is_integer(ids.type):
-            values = pa.array(batches.values_of(pieces, ids.to_numpy(), threads))
+            values = pa.array(batch_pieces.values_of(pieces, ids.to_numpy(), threads))
         else:
             slots = [np.zeros(0, np.int32), *(slots.view(np.int32) for _, slots in pieces)]
             values = pa.DictionaryArray.from_arrays(pa.array(np.concatenate(slots)), ids)
@@ -387,18 +387,18 @@ class Matcher(HeldFilters):
         """How many filters match each event, as an int64 array."""
         state, dead = self._seal()
         batch = self._as_batch(events, state)
-        found = batches.match_counts(state, dead, batch, threads)
+        found = batch_pieces.match_counts(state, dead, batch, threads)
         self._tidy()
         return found
 
-    def _match_lists(self, events: Any, threads: int) -> tuple[list[batches.Lists], Register]:
+    def _match_lists(self, events: Any, threads: int) -> tuple[list[batch_pieces.Lists], Register]:
         state, dead = self._seal()
         batch = self._as_batch(events, state)
-        pieces = batches.match_lists(state, dead, batch, threads)
+        pieces = batch_pieces.match_lists(state, dead, batch, threads)
         self._tidy()
         return pieces, state.register
 
-    def _as_batch(self, events: Any, state: State) -> pa.RecordBatch:
+    def _as_batch(self, events: Any, state: MatcherState) -> pa.RecordBatch:
         nulls = state.null_paths if isinstance(events, (list, tuple)) else ()
         return as_batch(events, self.attributes, nulls)
 

@@ -111,7 +111,7 @@ class SealedPart(msgspec.Struct, frozen=True):
         return SealedPart(self.part.with_segment(segment), self.statistics, diagrams)
 
 
-class State(msgspec.Struct, frozen=True):
+class MatcherState(msgspec.Struct, frozen=True):
     """Everything that a reader needs."""
 
     parts: tuple[SealedPart, ...]

@@ -25,7 +25,7 @@ from tidings.model.decimals import (
     fits_decimal,
     place_of,
 )
-from tidings.model.declaration import EXTRAS, Extra, article, need_extra, read_declaration
+from tidings.model.declaration import Extra, article, need_extra, read_declaration
 from tidings.model.errors import (
     MOST_LISTED,
     AttributesError,
@@ -70,7 +70,6 @@ from tidings.model.values import (
 
 __all__ = [
     "ABSENT",
-    "EXTRAS",
     "INT_MAX",
     "INT_MIN",
     "MOST_LISTED",

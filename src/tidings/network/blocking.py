@@ -50,7 +50,7 @@ from tidings.network.agents import (
 from tidings.network.agents.blocking_channel import BlockingChannel
 from tidings.network.tls import Path
 from tidings.routing.clients import ChoosingTimes, Delivery, Item
-from tidings.routing.protocol import Break, Times
+from tidings.routing.protocol import DEFAULT_DIALECT, Break, Times
 
 MOST_UNDER_WAY = 10_000  # publishing waits while this many publications are unacknowledged
 LONGEST_WAIT = 1.0
@@ -352,18 +352,18 @@ class BlockingAgent:
         """Obtain the header of a notification in advance; see `Agent.header`."""
         return self.run(self._agent.header(attributes))
 
-    def node_of(self, interest: str, dialect: str = "sql") -> int:
+    def node_of(self, interest: str, dialect: str = DEFAULT_DIALECT) -> int:
         """The node of a filter; see `Agent.node_of`."""
         return self.run(self._agent.node_of(interest, dialect))
 
-    def grant(self, interest: str, dialect: str = "sql") -> SignedGrant:
+    def grant(self, interest: str, dialect: str = DEFAULT_DIALECT) -> SignedGrant:
         """Obtain a signed grant for the node of a filter; see `Agent.grant`."""
         return self.run(self._agent.grant(interest, dialect))
 
     def subscribe(
         self,
         interest: str | Mapping[str, Any] = "",
-        dialect: str = "sql",
+        dialect: str = DEFAULT_DIALECT,
         *,
         node: int | None = None,
         grant: SignedGrant | None = None,

@@ -7,13 +7,13 @@
 Each row is either good or bad: decoding a row never raises an error, and never depends on other
 rows.
 
-    schema.py      the declaration: an Arrow schema of the types that filters know
-    records.py     a schema compiled into classes that msgspec fills
-    extra_fields.py   the fields of a line that are not declared
-    null_marks.py  marks that tell an explicit null from an absent field
-    json_rows.py   the careful reader, for a line that msgspec refused
-    texts.py       a column of texts read as a type
-    json_texts.py  the way back: rows as payloads
+    schema.py          the declaration: an Arrow schema of the types that filters know
+    record_classes.py  a schema compiled into classes that msgspec fills
+    extra_fields.py    the fields of a line that are not declared
+    null_marks.py      marks that tell an explicit null from an absent field
+    json_rows.py       the careful reader, for a line that msgspec refused
+    texts.py           a column of texts read as a type
+    json_texts.py      the way back: rows as payloads
     content_formats/  the attributes of one notification: JSON, MessagePack or XML
 
 Texts are read by the rules of declared attributes, so this room imports from `filters`. It is for

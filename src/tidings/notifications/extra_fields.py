@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.notifications.decoded import Decoded
-from tidings.notifications.records import Record, Slot
+from tidings.notifications.record_classes import Record, Slot
 
 _AS_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _AS_ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])

@@ -34,7 +34,7 @@ from tidings.notifications.decoded import Decoded, assemble
 from tidings.notifications.extra_fields import ExtraFields, find_extra, with_extra
 from tidings.notifications.json_rows import BadLine, read_line
 from tidings.notifications.null_marks import mark_nulls
-from tidings.notifications.records import Record
+from tidings.notifications.record_classes import Record
 from tidings.notifications.schema import schema_of
 
 Decode = Callable[[Any], Any]

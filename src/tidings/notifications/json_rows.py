@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from tidings.notifications.records import Record, Slot
+from tidings.notifications.record_classes import Record, Slot
 from tidings.notifications.schema import describe_path, describe_type, describe_unknown_column
 from tidings.notifications.texts import fit
 

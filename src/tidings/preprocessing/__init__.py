@@ -34,7 +34,6 @@ from tidings.preprocessing.kinds import (
     version_of,
 )
 from tidings.preprocessing.predicates import (
-    PREDICATES,
     CallIndex,
     Decisions,
     PredicateCall,
@@ -43,12 +42,11 @@ from tidings.preprocessing.predicates import (
 )
 
 if TYPE_CHECKING:
-    from tidings.preprocessing.channel_view import ChannelView, Place
+    from tidings.preprocessing.channel_view import ChannelView, NodeAtVersion
     from tidings.preprocessing.contents import Contents, EventColumns, ExtraFields, Read
 
 __all__ = [
     "DIALECTS",
-    "PREDICATES",
     "PREDICATE_MILLIS",
     "CallIndex",
     "ChannelView",
@@ -59,7 +57,7 @@ __all__ = [
     "Kind",
     "KindDefinition",
     "KindName",
-    "Place",
+    "NodeAtVersion",
     "PredicateCall",
     "Read",
     "Replaced",
@@ -73,7 +71,7 @@ __all__ = [
 ]
 
 _LATER = {
-    **dict.fromkeys(("ChannelView", "Place"), "tidings.preprocessing.channel_view"),
+    **dict.fromkeys(("ChannelView", "NodeAtVersion"), "tidings.preprocessing.channel_view"),
     **dict.fromkeys(
         ("Contents", "EventColumns", "ExtraFields", "Read"), "tidings.preprocessing.contents"
     ),

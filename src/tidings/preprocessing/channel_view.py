@@ -31,7 +31,7 @@ from tidings.preprocessing.kinds import Kind, KindDefinition, make_kind, restore
 from tidings.preprocessing.node_change import Change
 from tidings.preprocessing.predicates import CallIndex, PredicateCall
 from tidings.preprocessing.surroundings import Surroundings
-from tidings.routing.protocol import messages as m, pack_tag
+from tidings.routing.protocol import DEFAULT_DIALECT, messages as m, pack_tag
 from tidings.snapshots import DistinctFilters, Snapshot, VersionedSnapshot, View, build_nodes
 
 LARGEST = 1 << 30  # bytes of attributes; the rendezvous point has its own limit
@@ -40,7 +40,7 @@ REBUILD_AFTER = 2_000  # changes
 MOST_AROUND = 500_000  # the most nodes that the places in one answer may list
 
 
-class Place(msgspec.Struct, frozen=True):
+class NodeAtVersion(msgspec.Struct, frozen=True):
     """The number of a filter's node at a version; 0 if the filter has no node. Only the rendezvous
     point knows whether the node is still current."""
 
@@ -251,14 +251,14 @@ class ChannelView:
             tags[at] = self._tag_or_leave(state, contents[at])
         return tags
 
-    def place(self, interest: str, dialect: str = "sql") -> Place:
+    def place(self, interest: str, dialect: str = DEFAULT_DIALECT) -> NodeAtVersion:
         """The node of a filter; raises TidingsError if the filter is refused."""
         state = self._need_state()
         same = self._keys.get(self.read_interest(interest, dialect).key, ())
         node = min((one for one in same if one in self._nodes), default=0)
-        return Place(node, state.life, state.version)
+        return NodeAtVersion(node, state.life, state.version)
 
-    def read_interest(self, interest: str, dialect: str = "sql") -> Filter:
+    def read_interest(self, interest: str, dialect: str = DEFAULT_DIALECT) -> Filter:
         """The filter of an interest of this channel; raises TidingsError if it is refused."""
         return self._kind.parse(interest, dialect)
 

@@ -152,7 +152,7 @@ class Snapshot:
             write_manifest(
                 folder, FORMAT, VERSION, number=self.number, nodes=len(nodes.numbers),
                 edges=len(nodes.parents), subscriptions=len(self._ids),
-                attributes=None if attributes is None else attributes.declared(),
+                attributes=None if attributes is None else attributes.to_declared(),
                 language=self.language,
             )  # fmt: skip
 

@@ -48,9 +48,9 @@ from tidings.store.compaction import KEPT_SECONDS, forget, last_version_before
 from tidings.store.declared import (
     DeclarationError,
     DeclarationReader,
+    LastDeclaration,
     StoredDeclaration,
     StoredFilter,
-    Told,
     find_difference,
     hand_over_declaration,
     may_store,
@@ -423,17 +423,17 @@ class ChangeLog:
         return self._use(self.told.declaration)
 
     @property
-    def told(self) -> Told:
+    def told(self) -> LastDeclaration:
         """The channel's current declaration."""
 
-        def read() -> Told:
+        def read() -> LastDeclaration:
             end = self._reader.end()
             try:
                 return self._declared.read(end)
             except EnvironmentProblem:  # reading the state raises an error that names the damage
                 state = state_at(self.path, end)
                 found = StoredDeclaration.decode(state.history.declaration)
-                return Told(found, state.history.renewed, bool(state.lives))
+                return LastDeclaration(found, state.history.renewed, bool(state.lives))
 
         return self._steady(read)
 
@@ -495,9 +495,9 @@ class ChangeLog:
                 "found a kind of interest other than the channel's; only the file of a rendezvous "
                 "point declares the kind"
             )
-        need_fit(old.attributes, new.attributes, self._locked_filters(), self.functions)
+        need_fit(old.attributes, new.attributes, self._read_locked(), self.functions)
 
-    def _locked_filters(self) -> Iterator[StoredFilter]:
+    def _read_locked(self) -> Iterator[StoredFilter]:
         """Like `filters`, while this process holds the lock."""
         yield from stored_filters(state_at(self.path, self._reader.end()))
 

@@ -74,7 +74,7 @@ class KnownLog:
                 self._add_anonymous(node, one.interest, one.key)
         for at, bulk in enumerate(state.bulks):
             self._adopt(bulk)
-            for id_ in state.gone_of(at)[1]:
+            for id_ in state.list_ended(at)[1]:
                 self._use(id_, 0)
         own = own_part(state.subscriptions)
         if not state.bulks:  # all ids at once, because there may be a million
@@ -86,7 +86,7 @@ class KnownLog:
             if it.owner:
                 self.owners[id_] = it.owner
         for at in range(len(state.bulks)):
-            for node in state.gone_of(at)[0] - own_part(state.nodes).keys():
+            for node in state.list_ended(at)[0] - own_part(state.nodes).keys():
                 self._end(node)
             # the files of a bulk still list its shared nodes; nodes that have ended since must not
             # return

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tidings.store import before, folder as f
 from tidings.store.change_records import LogError, damage_error, last_version
-from tidings.store.groups import GroupLog, Mark, Position, end_of
+from tidings.store.groups import EndMark, GroupLog, Position, end_of
 from tidings.store.journal import checkpoint
 from tidings.store.journal.losses import value_of, version_in
 from tidings.store.reader import read_mark
@@ -78,7 +78,7 @@ def take_rest(
     log.take_end(walk, end_value(folder, mark, version))
 
 
-def end_value(folder: Path, mark: Mark, version: int) -> int:
+def end_value(folder: Path, mark: EndMark, version: int) -> int:
     """The value of the end mark at a version."""
     there = bool(mark.value & checkpoint.THERE) or (folder / checkpoint.NAME).exists()
     return value_of(version, has_checkpoint=there)

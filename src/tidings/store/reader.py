@@ -28,13 +28,13 @@ from tidings.store.change_records import (
     last_version,
     read_groups,
 )
-from tidings.store.groups import START, GroupLog, Mark, Position, end_of
+from tidings.store.groups import START, EndMark, GroupLog, Position, end_of
 from tidings.store.groups.end_mark import NAME as END
 from tidings.store.journal import checkpoint, entries as t
 from tidings.store.journal.losses import version_in
 from tidings.store.journal.state import Counting, JournalState
 
-NOTHING = Mark(log=0, oldest=1, number=0, segment=1, offset=0, chain=0, value=0)
+NOTHING = EndMark(log=0, oldest=1, number=0, segment=1, offset=0, chain=0, value=0)
 MOST_POINTS = 256
 
 
@@ -57,7 +57,7 @@ class Reader:
         self._points: list[Point] = []  # earlier ends of the log, ordered by version
         self._firsts: dict[int, Point | None] = {}  # where segments begin
 
-    def end(self) -> Mark:
+    def end(self) -> EndMark:
         """How far the log is acknowledged now."""
         with self._mutex:
             mark, before = read_mark(self._folder, self._log), self._end
@@ -65,7 +65,7 @@ class Reader:
                 self._move(mark, before)
             return mark
 
-    def _move(self, mark: Mark, before: Mark) -> None:
+    def _move(self, mark: EndMark, before: EndMark) -> None:
         now, known = version_in(mark), version_in(before)
         same, before_it = mark.log == before.log, mark.number < before.number
         other = mark.number == before.number and mark.chain != before.chain
@@ -90,7 +90,7 @@ class Reader:
         self._log = GroupLog(self._folder)
         self._points, self._firsts = [], {}
 
-    def changes(self, after: int, end: Mark) -> Iterator[Found]:
+    def changes(self, after: int, end: EndMark) -> Iterator[Found]:
         """The changes, adoptions and declarations after the version `after`, up to and including
         `end`."""
         if after >= version_in(end):
@@ -108,7 +108,7 @@ class Reader:
                 raise
             self._refuse(after, base.version, base)  # a repair has accepted this damage
 
-    def _point_before(self, version: int, end: Mark, log: GroupLog) -> Point:
+    def _point_before(self, version: int, end: EndMark, log: GroupLog) -> Point:
         """The nearest point from which all changes after a version can be read."""
         with self._mutex:
             known = bisect_right(self._points, version, key=lambda point: point.version)
@@ -132,7 +132,7 @@ class Reader:
             return nearest
         self._refuse(version, oldest, read_checkpoint(self._folder, end))
 
-    def _first(self, segment: int, end: Mark, log: GroupLog) -> Point | None:
+    def _first(self, segment: int, end: EndMark, log: GroupLog) -> Point | None:
         """The position at which a segment begins, and the last version before it; None if the
         version is unknown, because an older release wrote the segment."""
         if segment not in self._firsts:
@@ -152,13 +152,13 @@ class Reader:
             f"only the changes after version {oldest}"
         )
 
-    def _complain(self, problem: str, end: Mark) -> NoReturn:
+    def _complain(self, problem: str, end: EndMark) -> NoReturn:
         state_at(self._folder, end)  # raises a more exact error if the state can't be read
         raise damage_error(self._folder, problem, version_in(end), version_in(end))
 
 
 def state_at(
-    folder: Path, mark: Mark, version: int | None = None, *, counted: bool = False
+    folder: Path, mark: EndMark, version: int | None = None, *, counted: bool = False
 ) -> JournalState:
     """The state at a version, by default at the end of the log; raises LogError if the log has
     dropped that state. The state has counters, publishers and serials only with `counted`."""
@@ -190,7 +190,7 @@ def state_at(
     return state
 
 
-def read_checkpoint(folder: Path, mark: Mark) -> JournalState:
+def read_checkpoint(folder: Path, mark: EndMark) -> JournalState:
     """The state in the checkpoint of a log that ends at a mark; raises LogError if it is
     damaged."""
     last = version_in(mark)
@@ -214,7 +214,7 @@ def _fate_of(version: int, base: JournalState) -> str:
     return "was dropped"
 
 
-def read_mark(folder: Path, log: GroupLog) -> Mark:
+def read_mark(folder: Path, log: GroupLog) -> EndMark:
     """The end mark; raises LogError if it is missing, or if the log ends before it."""
     mark = log.read_mark()
     if mark is None:

@@ -23,7 +23,7 @@ from tidings.model import EnvironmentProblem, TidingsError
 from tidings.store import folder as f
 from tidings.store.change_records import LogError
 from tidings.store.declared import StoredDeclaration
-from tidings.store.groups import GroupLog, LostEnd, Mark
+from tidings.store.groups import EndMark, GroupLog, LostEnd
 from tidings.store.journal import entries as t
 from tidings.store.journal.losses import version_in
 from tidings.store.journal.rows import Entry, encode_rows
@@ -182,7 +182,7 @@ class Writer:
         self._latest = known.version
         return known
 
-    def _load(self, mark: Mark) -> KnownLog:
+    def _load(self, mark: EndMark) -> KnownLog:
         log = GroupLog(self._folder, segment_bytes=self.segment_bytes)
         return KnownLog(log, read_checkpoint(self._folder, mark), self._key_of)
 

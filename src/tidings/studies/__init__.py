@@ -7,7 +7,7 @@ systems.
     relations/   the relation repository
     chain/       from rows through Spark and routers to agents, with kills
     host/        the machine, its processes, and driver programs that measure on request
-    tables.py, diagram_tables.py, relation_tables.py    format measurements as tables
+    result_tables.py, diagram_tables.py, relation_results.py    format measurements as tables
 
 Results are checked against the correct answers before they are timed; if a result is wrong, no
 figures are reported. This room is for cli (`tidings bench`) and the tests, not for users of the
@@ -22,7 +22,6 @@ from tidings.studies.compare.peers import (
     PeerSettings,
     cache_folder,
     compare_peers,
-    peers_folder,
     read_peers,
 )
 from tidings.studies.diagram_tables import diagram_sections
@@ -33,7 +32,7 @@ from tidings.studies.engine.match_report import MatchReport, MatchRun
 from tidings.studies.engine.matching_bench import Engine, bench_matching, new_matcher, settle
 from tidings.studies.engine.update_bench import UpdateReport, bench_updates
 from tidings.studies.host.machine_info import MachineInfo
-from tidings.studies.relation_tables import (
+from tidings.studies.relation_results import (
     live_overload_lines,
     overload_lines,
     relation_lines,
@@ -42,16 +41,14 @@ from tidings.studies.relation_tables import (
 from tidings.studies.relations.live_overload import LiveOverloadReport, bench_live_overload
 from tidings.studies.relations.overload_bench import OverloadReport, bench_overload
 from tidings.studies.relations.relations_bench import RelationsReport, bench_relations
-from tidings.studies.tables import (
+from tidings.studies.result_tables import (
     absent_lines,
-    checked_line,
     compare_lines,
     compare_table,
+    describe_checks,
     graph_sections,
-    growth_table,
     machine_lines,
     match_sections,
-    match_table,
     peer_table,
     spark_sections,
     stream_sections,
@@ -102,26 +99,23 @@ __all__ = [
     "bench_relations",
     "bench_updates",
     "cache_folder",
-    "checked_line",
     "compare_lines",
     "compare_peers",
     "compare_revisions",
     "compare_table",
+    "describe_checks",
     "diagram_sections",
     "graph_sections",
-    "growth_table",
     "live_overload_lines",
     "machine_lines",
     "make_workload",
     "match_counts",
     "match_sections",
-    "match_table",
     "matching_pairs",
     "new_matcher",
     "overload_lines",
     "parse_lines",
     "peer_table",
-    "peers_folder",
     "read_peers",
     "relation_lines",
     "relation_sections",

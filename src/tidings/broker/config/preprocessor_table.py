@@ -131,13 +131,13 @@ def _read_kind(table: PreprocessorTable, folder: Path) -> KindDefinition:
     if table.kind == "topics":
         from tidings.store import load_ontology  # loads the kernels, which routers don't need
 
-        found = load_ontology(folder / (table.ontology or "")).declared()
+        found = load_ontology(folder / (table.ontology or "")).list_parents()
     else:
         for name, one in (table.types or {}).items():
             parents[name] = (one.extends,) if isinstance(one.extends, str) else one.extends
             columns[name] = flatten_columns(one.columns)
         _need_types(parents)
-        found = Ontology(parents).declared()
+        found = Ontology(parents).list_parents()
     made = KindDefinition(
         table.kind, table.attribute or table.kind.removesuffix("s"), columns=columns
     )

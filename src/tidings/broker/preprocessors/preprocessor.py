@@ -28,7 +28,7 @@ from tidings.broker.preprocessors.proposing import Proposing
 from tidings.model import TidingsError
 from tidings.network import Agent, Link, Refusal
 from tidings.preprocessing import PredicateCall
-from tidings.routing.protocol import Times, frames, messages as m
+from tidings.routing.protocol import DEFAULT_DIALECT, Times, frames, messages as m
 
 MOST_LOCATING = 100  # the most questions of routers that are answered at the same time
 LAG = 25  # a router's question waits up to this many times 20 ms for a newer view
@@ -248,7 +248,7 @@ class PreprocessorNode:
     async def _make(self, link: Link, message: m.Propose) -> None:
         """Answer with the node of a filter. If there is none, the rendezvous point creates it."""
         answer = self._place(message)
-        if not answer.node and not answer.refusal and message.dialect == "sql":
+        if not answer.node and not answer.refusal and message.dialect == DEFAULT_DIALECT:
             with contextlib.suppress(TidingsError):  # the rendezvous point reports the problem
                 node = await self._proposing.make(message.interest.decode())
                 answer = msgspec.structs.replace(answer, node=node)

@@ -60,7 +60,7 @@ def encode_block(block: Block, epoch: int, labels: Sequence[bytes]) -> FrameRun:
     return FrameRun(data[:used].tobytes(), starts[:many].tolist(), ends[:many].tolist())
 
 
-def joined_frames(released: Iterable[bytes | FrameRun]) -> Iterator[FrameRun]:
+def join_frames(released: Iterable[bytes | FrameRun]) -> Iterator[FrameRun]:
     """Join single frames into runs, in the same order."""
     single: list[bytes] = []
     for one in released:

@@ -7,9 +7,9 @@
 Used by cli, which imports it from `broker`. Start at tree_file.py.
 """
 
-from tidings.broker.trees.node_process import State
+from tidings.broker.trees.node_process import ProcessState
 from tidings.broker.trees.running_tree import RunningTree
 from tidings.broker.trees.tree_file import load_tree
 from tidings.broker.trees.tree_settings import Tree
 
-__all__ = ["RunningTree", "State", "Tree", "load_tree"]
+__all__ = ["ProcessState", "RunningTree", "Tree", "load_tree"]

@@ -8,7 +8,7 @@ from enum import Enum
 from tidings.broker.trees.tree_settings import Member
 
 
-class State(Enum):
+class ProcessState(Enum):
     STARTING = "starting"
     RUNNING = "running"
     AGAIN = "again"  # the node died, and will be restarted soon
@@ -20,7 +20,7 @@ class NodeProcess:
 
     def __init__(self, member: Member) -> None:
         self.member = member
-        self.state = State.STARTING
+        self.state = ProcessState.STARTING
         self.port = member.listen.port
         self.again = 0.0  # when it will be restarted
         self.starts = 0

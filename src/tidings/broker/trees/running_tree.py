@@ -38,7 +38,7 @@ from tidings.broker.trees.node_file import (
     write_node_file,
     write_secrets,
 )
-from tidings.broker.trees.node_process import NodeProcess, State
+from tidings.broker.trees.node_process import NodeProcess, ProcessState
 from tidings.broker.trees.tree_settings import Tree
 from tidings.files import make_folder, place_file, private_file, release_lock, take_lock
 from tidings.model import EnvironmentProblem
@@ -139,7 +139,7 @@ class RunningTree:
             if time.monotonic() - began > SETTLED:
                 pause = PAUSE[0]
             self._announce(f"{branch.name} ended ({how}); restarting it in {pause:g} s")
-            branch.state, branch.again = State.AGAIN, time.monotonic() + pause
+            branch.state, branch.again = ProcessState.AGAIN, time.monotonic() + pause
             await asyncio.sleep(pause)
             pause = min(2 * pause, PAUSE[1])
 
@@ -183,7 +183,7 @@ class RunningTree:
             _shorten(self._log_of(branch))
             silent = 0 if branch.heard else silent + 1
             branch.heard = False
-            starts = branch.state is not State.RUNNING
+            starts = branch.state is not ProcessState.RUNNING
             most = self.tree.patience * (STARTING if starts else 1)
             if silent * LOOK >= most:
                 self._announce(f"{branch.name} gave no sign of life for {most:g} s; killing it")
@@ -191,7 +191,8 @@ class RunningTree:
                 return
 
     def _note_listening(self, branch: NodeProcess) -> None:
-        branch.state, branch.heard = State.RUNNING, True  # a running node is not silent for long
+        branch.state = ProcessState.RUNNING
+        branch.heard = True  # a running node is not silent for long
         branch.known.set()
         branch.listening.set()
         again = "" if branch.starts == 1 else " again"
@@ -243,7 +244,7 @@ class RunningTree:
             channels=channels,
         )
         for branch in self.branches.values():
-            if branch.state is State.RUNNING:
+            if branch.state is ProcessState.RUNNING:
                 self._renew(branch)
 
     def _renew(self, branch: NodeProcess) -> None:
@@ -280,7 +281,7 @@ class RunningTree:
                 self._announce(f"{branch.name} did not stop within {seconds:.1f} s; killing it")
                 send_signal(process, signal.SIGKILL)
                 await process.wait()
-        branch.state = State.ENDED
+        branch.state = ProcessState.ENDED
 
 
 def _open_private(path: Path, mode: str) -> IO[bytes]:

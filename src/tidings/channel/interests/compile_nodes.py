@@ -36,7 +36,7 @@ from tidings.channel.interests.compiled import (
     save,
 )
 from tidings.channel.interests.graph.patched_edges import CompiledGraph, compile_graph
-from tidings.channel.interests.kinds import NEVER, WIDE, kind_of
+from tidings.channel.interests.index_kinds import NEVER, WIDE, kind_of
 from tidings.filters import Attributes
 from tidings.matching.covering import HullGathering, bounds, cover_hulls, in_threads
 from tidings.matching.placing import merge_filters, segment_at_places

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from tidings import filters, matching, model
 from tidings.channel.interests.graph.patched_edges import CompiledGraph
-from tidings.channel.interests.kinds import COMPILED_ENGINE
+from tidings.channel.interests.index_kinds import COMPILED_ENGINE
 from tidings.filters import Attributes, Filter, parse
 from tidings.matching import Matcher
 from tidings.matching.covering import Boxed, CompiledBoxes
@@ -62,7 +62,7 @@ class Setting(NamedTuple):
     """Turns interests into filters. Compiled nodes have filters in SQL, and do not need it."""
 
     def notes(self) -> dict[str, Any]:
-        declared = None if self.attributes is None else self.attributes.declared()
+        declared = None if self.attributes is None else self.attributes.to_declared()
         predicates = sorted(self.kind.functions)
         return {
             "attributes": declared, "parts": self.most_parts, "predicates": predicates,

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tidings.channel.interests.kinds import RECENT_ENGINE
+from tidings.channel.interests.index_kinds import RECENT_ENGINE
 from tidings.filters import Filter
 from tidings.filters.canonical import Form, is_opaque, is_plain_term
 from tidings.filters.language import (
@@ -89,7 +89,7 @@ class Computing:
         return len(self._filters)
 
     def add(self, number: int, filter_: Filter) -> None:
-        needs = required_attribute(filter_.form)
+        needs = find_required_attribute(filter_.form)
         if needs not in self._matchers:
             needs = needs if len(self._matchers) < MOST_NEEDED else None
             self._matchers.setdefault(needs, Matcher(engine=RECENT_ENGINE))
@@ -192,7 +192,7 @@ def _is_there(event: Mapping[str, object], name: str | None) -> bool:
     return name is None or event.get(name) is not None
 
 
-def required_attribute(form: Form) -> str | None:
+def find_required_attribute(form: Form) -> str | None:
     """An attribute that every box of a filter needs, or None."""
     found: set[str] | None = None
     for box in (form.hull,) if form.boxes is None else form.boxes:

@@ -23,7 +23,7 @@ import msgspec
 
 from tidings.channel.interests.compilation import Compilation
 from tidings.channel.interests.compiled import Compiled, Setting
-from tidings.channel.interests.kinds import PLAIN, kind_of
+from tidings.channel.interests.index_kinds import PLAIN, kind_of
 from tidings.channel.interests.node_loading import load_nodes, log_aside
 from tidings.channel.interests.reading import Filters
 from tidings.channel.interests.tagging import Tagging

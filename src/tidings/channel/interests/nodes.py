@@ -1,6 +1,6 @@
 """All nodes of a channel: compiled nodes, nodes placed since then, and the graph of both.
 
-    place ──> neighbours.py ──> graph/          tag ──> matchers ──> graph/
+    place ──> covering_neighbours.py ──> graph/          tag ──> matchers ──> graph/
                   |                                        |
     compiled.py, mapped  +  recent.py, objects  +  computing.py, charged to owners
 
@@ -24,10 +24,10 @@ from tidings.channel.interests.compilation import Compilation
 from tidings.channel.interests.compile_nodes import Plan, PlannedEdges
 from tidings.channel.interests.compiled import Compiled, Setting
 from tidings.channel.interests.computing import Computing
+from tidings.channel.interests.covering_neighbours import PARSING, HullFilters, Search
 from tidings.channel.interests.graph.node_graph import NodeGraph
 from tidings.channel.interests.graph.reach import Reach
-from tidings.channel.interests.kinds import COMPUTING, NEVER, WIDE, kind_of
-from tidings.channel.interests.neighbours import PARSING, HullFilters, Search
+from tidings.channel.interests.index_kinds import COMPUTING, NEVER, WIDE, kind_of
 from tidings.channel.interests.recent import Recent
 from tidings.filters import Filter
 from tidings.matching import Matcher
@@ -400,8 +400,9 @@ class Nodes:
 def plan_texts(folder: str, setting: Setting, texts: Iterable[tuple[int, str]]) -> Plan:
     """A plan to compile texts whose edges are not known."""
     pairs, attributes = list(texts), setting.attributes
+    declared = None if attributes is None else attributes.to_declared()
     return Plan(
-        folder, None if attributes is None else attributes.declared(), setting.most_parts, "", b"",
+        folder, declared, setting.most_parts, "", b"",
         np.array([number for number, _ in pairs], np.int64).tobytes(),
         [text for _, text in pairs], None, sorted(setting.kind.functions),
     )  # fmt: skip

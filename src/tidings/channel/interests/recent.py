@@ -8,7 +8,7 @@ Memory: about 5 KB per `mixed` filter.
 
 from __future__ import annotations
 
-from tidings.channel.interests.kinds import PLAIN, RECENT_ENGINE, WIDE, kind_of
+from tidings.channel.interests.index_kinds import PLAIN, RECENT_ENGINE, WIDE, kind_of
 from tidings.filters import Filter, parse
 from tidings.matching import Matcher
 from tidings.matching.placing import Question, Sketches

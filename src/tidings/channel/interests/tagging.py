@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidings.channel.interests.kinds import computes
+from tidings.channel.interests.index_kinds import computes
 from tidings.channel.interests.nodes import Nodes
 from tidings.matching.covering import bounds
 from tidings.model import Event, TidingsError
@@ -106,7 +106,7 @@ class Tagging:
             return None
         graph = self._nodes.graph
         starts, places = graph.lowest_lists(*found)
-        nodes = _sorted_rows(starts, graph.numbers[places])
+        nodes = _sort_rows(starts, graph.numbers[places])
         refused: dict[int, TidingsError] = {}
         odd = {at: self._tag_or_refuse(contents[at], at, refused) for at in read.odd}
         return TaggedMany(*(_replace_rows(starts, nodes, odd) if odd else (starts, nodes)), refused)
@@ -164,7 +164,7 @@ class Tagging:
             return []
 
 
-def _sorted_rows(starts: Array, nodes: Array) -> Array:
+def _sort_rows(starts: Array, nodes: Array) -> Array:
     """The nodes of each row, ascending."""
     row = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     found: Array = nodes[np.lexsort((nodes, row))]

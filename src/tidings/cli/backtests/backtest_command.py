@@ -109,7 +109,7 @@ def run_backtest(
     filters_format: options.FiltersFormat = None,
     types: options.Types = None,
     others: options.Others = False,
-    dialect: options.Dialect = "sql",
+    dialect: options.Dialect = options.DEFAULT_DIALECT,
     force: options.Force = False,
     all_: options.All = False,
     json: options.Json = False,
@@ -146,7 +146,7 @@ def run_backtest(
     asked = _read_filters(filters or [], file, filters_format)
     declared = read_types(types, others)
     parsed = _parse_filters(asked, dialect, declared, force or file is not None)
-    shared = backtest_tables.shared_folder(master, shared, "--shared")
+    shared = backtest_tables.choose_shared_folder(master, shared, "--shared")
     if png is not None:
         _need_matplotlib()
     with (

@@ -59,7 +59,7 @@ def open_session(master: str) -> Iterator[SparkSession]:
         spark.stop()
 
 
-def shared_folder(master: str, given: Path | None, option: str) -> Path | None:
+def choose_shared_folder(master: str, given: Path | None, option: str) -> Path | None:
     """The folder for files that executors read; None if all of them run on this machine.
 
     Raises BadInput if executors may run on other machines and no shared folder is given, because

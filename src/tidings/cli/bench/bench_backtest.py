@@ -75,7 +75,7 @@ def bench_backtest(
     rows_per_second, written_seconds, bytes, memory (driver, java, worker).
     """
     wanted, count = read_amount(rows, "--rows"), read_amount(filters, "--filters")
-    shared = backtest_tables.shared_folder(master, folder, "--folder")
+    shared = backtest_tables.choose_shared_folder(master, folder, "--folder")
     load_pyarrow()
     from tidings import studies
     from tidings.studies.workloads import write_flights

@@ -133,7 +133,7 @@ def bench_match(
     if json:
         emit(report)
     else:
-        show_report(report.machine, studies.match_sections(report), studies.checked_line(report))
+        show_report(report.machine, studies.match_sections(report), studies.describe_checks(report))
 
 
 def bench_updates(

@@ -2,7 +2,7 @@
 
     options.py, amounts.py, declared_types.py    shared options; amounts such as 10k; --types
     input_files.py, events.py, arrow.py, subscription_files.py    lines, events, subscriptions
-    screen.py, trees.py          tables, progress and trees for people, JSON lines for programs
+    screen.py, text_trees.py     tables, progress and trees for people, JSON lines for programs
     command_errors.py            one paragraph on stderr and an exit code, never a traceback
     shutdown.py, watchdog.py     SIGTERM and Ctrl-C: a clean end, or a kill after a while
 

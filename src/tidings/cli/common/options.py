@@ -21,6 +21,7 @@ Others = Annotated[
     bool,
     typer.Option("--others", help="Filters may use names that --types does not declare."),
 ]
+DEFAULT_DIALECT = "sql"
 Dialect = Annotated[
     str, typer.Option("--dialect", metavar="NAME", help="The language of the filters.")
 ]

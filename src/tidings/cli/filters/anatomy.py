@@ -7,7 +7,7 @@ import msgspec
 from tidings import Filter
 from tidings.filters import format_value, oddities_of
 from tidings.filters.canonical import (
-    All,
+    AllOf,
     Form,
     Node,
     Test,
@@ -65,7 +65,7 @@ def _boxes(form: Form) -> list[list[FilterPart]]:
     if form.boxes is not None:
         return [[_part(form, Test(term, s)) for term, s in box.items()] for box in form.boxes]
     assert form.tree is not None
-    clauses = form.tree.items if isinstance(form.tree, All) else (form.tree,)
+    clauses = form.tree.items if isinstance(form.tree, AllOf) else (form.tree,)
     return [[_part(form, clause) for clause in clauses]]
 
 

@@ -30,7 +30,7 @@ def check_filters(
     filters_format: options.FiltersFormat = None,
     types: options.Types = None,
     others: options.Others = False,
-    dialect: options.Dialect = "sql",
+    dialect: options.Dialect = options.DEFAULT_DIALECT,
     json: options.Json = False,
 ) -> int:
     """Show what a filter means, and warn of anything odd about it.

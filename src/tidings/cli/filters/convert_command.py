@@ -36,7 +36,7 @@ def convert_filters(
     """Translate filters from one language to another: --from eventbridge --to sql.
 
     Prints one line per filter, in the order of the file. A filter that the other language can't
-    express is refused, with its line number. Event patterns also match values inside lists. SQL
+    express is refused, with its line number. Some languages also match values inside lists. Others
     can't express such matches, unless --types declares the attributes or --single rules out lists.
 
     With --json, one line per filter: id, filter and, if there is one, subscriber. Commands can read

@@ -30,7 +30,7 @@ def examine_file(
     filters_format: options.FiltersFormat = None,
     types: options.Types = None,
     others: options.Others = False,
-    dialect: options.Dialect = "sql",
+    dialect: options.Dialect = options.DEFAULT_DIALECT,
     every: options.All = False,
     json: options.Json = False,
 ) -> int:
@@ -62,7 +62,7 @@ def examine_file(
     return 1 if findings else 0
 
 
-Wanted = dict[tuple[str, ...], frozenset[str]]  # the values that a filter accepts, by field
+AcceptedValues = dict[tuple[str, ...], frozenset[str]]  # the values that a filter accepts, by field
 
 
 def _in_own_words(
@@ -71,7 +71,7 @@ def _in_own_words(
     """For filters that consist of fields, add to each finding the fields that cause it. Also add a
     finding for each filter that another filter covers, judged field by field."""
     known = {str(one.subscription.id) for one in findings if one.kind != RESIDUAL_ONLY}
-    own: dict[str | None, list[tuple[FileSubscription, Wanted]]] = {}
+    own: dict[str | None, list[tuple[FileSubscription, AcceptedValues]]] = {}
     for one, _ in parsed:
         if str(one.id) not in known:
             wanted = {field.path: field.values for field in words.fields(one.text)}
@@ -88,13 +88,15 @@ def _in_own_words(
     return sorted(found, key=lambda finding: place[str(finding.subscription.id)])
 
 
-def covers(wanted: Wanted, other: Wanted) -> bool:
+def covers(wanted: AcceptedValues, other: AcceptedValues) -> bool:
     """Whether a filter covers another, judged by their fields: the other has all fields of this
     filter, and in each of them this filter accepts every value that the other accepts."""
     return all(path in other and other[path] <= values for path, values in wanted.items())
 
 
-def _covering(mine: list[tuple[FileSubscription, Wanted]], at: int) -> FileSubscription | None:
+def _covering(
+    mine: list[tuple[FileSubscription, AcceptedValues]], at: int
+) -> FileSubscription | None:
     """The first filter that covers the filter at an index; of two equal filters, only the later one
     counts as covered."""
     wanted = mine[at][1]

@@ -20,7 +20,7 @@ from tidings.cli.common.subscription_files import (
     parse_all,
     read_subscriptions,
 )
-from tidings.cli.common.trees import show_trees
+from tidings.cli.common.text_trees import show_trees
 from tidings.graph import layers_of
 
 MANY = 5_000  # with more filters than this, the graph is built in bulk
@@ -47,7 +47,7 @@ def show_graph(
     filters_format: options.FiltersFormat = None,
     types: options.Types = None,
     others: options.Others = False,
-    dialect: options.Dialect = "sql",
+    dialect: options.Dialect = options.DEFAULT_DIALECT,
     every: options.All = False,
     json: options.Json = False,
 ) -> int:

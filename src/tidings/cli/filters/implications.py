@@ -10,7 +10,7 @@ from rich.text import Text
 from tidings import Filter
 from tidings.cli.common.command_errors import BadInput
 from tidings.cli.common.screen import count_of, emit, plain_text, show, table
-from tidings.filters.canonical import All, Node, Test, express_test, tree_of
+from tidings.filters.canonical import AllOf, Node, Test, express_test, tree_of
 from tidings.filters.language import Expression, term_value, text_of
 from tidings.filters.values import key
 from tidings.matching.diagrams import Decision, Frontier, ImplicationGraph, graph_of
@@ -42,7 +42,7 @@ class FilterDiagrams:
             name = name_of(owner)
             if name not in results or owner == name:
                 results[name] = result
-            elif isinstance(self.trees[name], All):
+            elif isinstance(self.trees[name], AllOf):
                 results[name] = results[name] and result
             else:
                 results[name] = results[name] or result

@@ -52,7 +52,7 @@ def match_events(
     ] = By.event,
     types: options.Types = None,
     others: options.Others = False,
-    dialect: options.Dialect = "sql",
+    dialect: options.Dialect = options.DEFAULT_DIALECT,
     filters_format: options.FiltersFormat = None,
     format_: options.EventsFormat = None,
     nulls: options.Nulls = None,

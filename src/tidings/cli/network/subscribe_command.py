@@ -92,7 +92,7 @@ def subscribe_to(
             help="Also print related notifications, of at least WEIGHT: above 0, at most 1.",
         ),
     ] = None,
-    dialect: options.Dialect = "sql",
+    dialect: options.Dialect = options.DEFAULT_DIALECT,
     types: options.Types = None,
     others: options.Others = False,
     force: options.Force = False,
@@ -217,7 +217,7 @@ def subscribe_to(
 def _check_filter(text: str, dialect: str, attributes: Attributes | None, force: bool) -> str:
     """The note on a filter; raises BadInput if it is refused. A filter that only the channel can
     parse is not checked here."""
-    if dialect != "sql":
+    if dialect != options.DEFAULT_DIALECT:
         from tidings.preprocessing import DIALECTS
 
         if dialect in DIALECTS:
@@ -227,7 +227,7 @@ def _check_filter(text: str, dialect: str, attributes: Attributes | None, force:
         refuse_never(parsed, force)
         return parsed.note
     except FilterError as problem:
-        if dialect != "sql" or attributes is not None:
+        if dialect != options.DEFAULT_DIALECT or attributes is not None:
             raise filter_refusal(problem, "filter") from None
         return ""  # the rendezvous point decides, because it may have functions not known here
 

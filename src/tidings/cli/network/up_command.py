@@ -162,13 +162,13 @@ async def _draw(running: RunningTree, view: NetworkView, screen: _Screen) -> Non
 
 def _notes(running: RunningTree) -> dict[str, str]:
     """Remarks on nodes that are not running."""
-    from tidings.broker import State
+    from tidings.broker import ProcessState
 
     notes = {}
     for name, branch in running.branches.items():
-        if branch.state is State.STARTING:
+        if branch.state is ProcessState.STARTING:
             notes[name] = "starting"
-        elif branch.state is State.AGAIN:
+        elif branch.state is ProcessState.AGAIN:
             left = max(0.0, branch.again - time.monotonic())
             notes[name] = f"restarts in {left:.0f} s" if left > 0.5 else "restarting"
     return notes

@@ -184,9 +184,9 @@ def _read_corrected(path: str, reader: OutboxReader) -> Iterable[Letter]:
 
 def _waiting(reader: OutboxReader, batch: int | None = None) -> Iterator[Letter]:
     """The letters that were not replayed."""
-    from tidings.spark.pipeline import read_letters, replayed_letters
+    from tidings.spark.pipeline import list_replayed, read_letters
 
-    done = replayed_letters(reader.address) if reader.is_local else set()
+    done = list_replayed(reader.address) if reader.is_local else set()
     first, end = (0, None) if batch is None else (batch, batch + 1)
     return (one for one in read_letters(reader, first, end) if one.name not in done)
 

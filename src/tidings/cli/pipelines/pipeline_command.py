@@ -88,7 +88,7 @@ def run_pipeline(
             note("starting Spark")
             spark = stack.enter_context(_session(settings, verbose))
             note("opening the subscriptions")
-            watched = StoppablePipeline(settings, spark, view.batch_done)
+            watched = StoppablePipeline(settings, spark, view.add_batch)
             watched.console = sys.stderr if json else None  # stdout is for JSON lines
         stack.callback(watched.close)
         with view.live():

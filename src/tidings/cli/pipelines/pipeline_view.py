@@ -59,7 +59,7 @@ class PipelineView:
         with Live(console=console, get_renderable=self.draw, refresh_per_second=EACH_SECOND):
             yield
 
-    def batch_done(self, done: Commit, seconds: float) -> None:
+    def add_batch(self, done: Commit, seconds: float) -> None:
         """Add a finished batch to the totals, and print its line."""
         with self._lock:
             self._batches.append((done, seconds))

@@ -114,7 +114,7 @@ def show_relations(
         str | None,
         typer.Option("--svg", metavar="FILE", help="Draw clusters on a map and a time line."),
     ] = None,
-    dialect: options.Dialect = "sql",
+    dialect: options.Dialect = options.DEFAULT_DIALECT,
     token: Token = "",
     token_file: TokenFile = None,
     name: Name = None,

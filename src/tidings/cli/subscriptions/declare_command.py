@@ -192,13 +192,13 @@ def _open(where: str) -> ChangeLog:
         )
     path = local_path(where, "the folder of a channel")
     if path.is_file():
-        path = _named_in(path)
+        path = _find_named(path)
     if not (path / LOCK).exists():
         raise BadInput(f"{path}: there is no channel; `tidings channel create` makes one")
     return ChangeLog(path)
 
 
-def _named_in(file: Path) -> Path:
+def _find_named(file: Path) -> Path:
     """The folder that the file of a rendezvous point or of a pipeline names."""
     try:
         is_root = "journal" in tomllib.loads(file.read_text("utf-8"))

@@ -55,7 +55,7 @@ def build_snapshot(
     ] = 1,
     types: options.Types = None,
     others: options.Others = False,
-    dialect: options.Dialect = "sql",
+    dialect: options.Dialect = options.DEFAULT_DIALECT,
     filters_format: options.FiltersFormat = None,
     json: options.Json = False,
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidings.cli.common.screen import count_of
-from tidings.cli.common.trees import show_trees
+from tidings.cli.common.text_trees import show_trees
 
 if TYPE_CHECKING:
     from tidings.snapshots import Shape, Snapshot

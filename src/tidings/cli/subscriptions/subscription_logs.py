@@ -112,11 +112,11 @@ def find_log(
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise BadInput(f"{path}: found other files, expected a log or an empty folder")
     elif make:  # without `make`, no filters are parsed
-        return _declared_place(path, declared, columns)
+        return _find_declared_place(path, declared, columns)
     return LogPlace(path, declared, columns, declared)
 
 
-def _declared_place(
+def _find_declared_place(
     path: Path, given: Attributes | None, columns: dict[str, str | None] | None
 ) -> LogPlace:
     """The place of an existing log. If an older release wrote the log, its attributes are those

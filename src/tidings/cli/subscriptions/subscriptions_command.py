@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tidings.spark.loading import Aside
     from tidings.store import Adoption, Change, ChangeLog, Declared
 
-SQL = "sql"
+SQL = options.DEFAULT_DIALECT
 
 subscriptions = typer.Typer(rich_markup_mode=None)
 

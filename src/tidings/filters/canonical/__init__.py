@@ -26,8 +26,8 @@ from tidings.filters.canonical.form import NEVER, Form, null_paths, reads, tree_
 from tidings.filters.canonical.form_to_expression import express_test, express_tree, value_at
 from tidings.filters.canonical.point_images import MOST_POINTS, image
 from tidings.filters.canonical.set_tree import (
-    All,
-    Any,
+    AllOf,
+    AnyOf,
     Node,
     Test,
     is_opaque,
@@ -41,8 +41,8 @@ __all__ = [
     "MOST_POINTS",
     "NEVER",
     "AccessIndex",
-    "All",
-    "Any",
+    "AllOf",
+    "AnyOf",
     "Box",
     "Form",
     "HullIndex",

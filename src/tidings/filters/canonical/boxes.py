@@ -19,7 +19,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from tidings.filters.canonical.set_tree import All, Any, Node, Test
+from tidings.filters.canonical.set_tree import AllOf, AnyOf, Node, Test
 from tidings.filters.values.sets import EVERYTHING, Cut, ValueSet, unite
 
 Box = dict[str, ValueSet]
@@ -79,7 +79,7 @@ class WorkBudget:
 def _expand(node: Node, most: int, effort: WorkBudget) -> Union | None:
     if isinstance(node, Test):
         return [{node.term: node.values}]
-    if isinstance(node, Any):
+    if isinstance(node, AnyOf):
         union: Union = []
         for item in node.items:
             more = _expand(item, most, effort)
@@ -90,7 +90,7 @@ def _expand(node: Node, most: int, effort: WorkBudget) -> Union | None:
     return _expand_all(node, most, effort)
 
 
-def _expand_all(node: All, most: int, effort: WorkBudget) -> Union | None:
+def _expand_all(node: AllOf, most: int, effort: WorkBudget) -> Union | None:
     union: Union = [{item.term: item.values for item in node.items if isinstance(item, Test)}]
     factors: list[Union] = []
     for item in node.items:
@@ -362,7 +362,7 @@ def hull_of_tree(node: Node) -> Box | None:
     if isinstance(node, Test):
         return {node.term: node.values}
     hulls = [hull_of_tree(item) for item in node.items]
-    if isinstance(node, Any):
+    if isinstance(node, AnyOf):
         some = [box for box in hulls if box is not None]
         return hull(some) if some else None
     out: Box | None = {}

@@ -23,11 +23,11 @@ from tidings.filters.canonical import boxes as algebra
 from tidings.filters.canonical.boxes import Box, WorkBudget
 from tidings.filters.canonical.form import Form, tree_of
 from tidings.filters.canonical.point_images import image
-from tidings.filters.canonical.set_tree import All, Any, Node, Test
+from tidings.filters.canonical.set_tree import AllOf, AnyOf, Node, Test
 from tidings.filters.language.expression import Attribute, Expression
 from tidings.filters.values.sets import EVERYTHING
 
-Wanted = tuple[Node, bool]  # a tree, and the outcome that it must have
+Goal = tuple[Node, bool]  # a tree, and the outcome that it must have
 EFFORT = 20_000  # the most box comparisons; after that the answer is no
 AMONG_OTHERS = 2_000  # the same limit for one pair among many filters
 MOST_BOXED = 20_000  # among many filters: the most pairs of boxes to compare
@@ -148,7 +148,7 @@ def _covers_box(box: Box, outer: Form, effort: WorkBudget) -> bool:
 def _box_in_tree(box: Box, node: Node, terms: Mapping[str, Expression], effort: WorkBudget) -> bool:
     if isinstance(node, Test):
         return effort.spend(1) and box_in_box({node.term: node.values}, box, terms, effort)
-    if isinstance(node, All):
+    if isinstance(node, AllOf):
         return all(_box_in_tree(box, item, terms, effort) for item in node.items)
     return any(_box_in_tree(box, item, terms, effort) for item in node.items)
 
@@ -161,7 +161,7 @@ def _covers_tree(node: Node, outer: Form, seen: dict[int, bool], effort: WorkBud
     if not answer and effort.spend(1):
         around = algebra.hull_of_tree(node)
         answer = around is None or _covers_box(around, outer, effort)
-    if not answer and isinstance(outer.tree, All):
+    if not answer and isinstance(outer.tree, AllOf):
         answer = all(
             _covers_tree(node, Form(None, part, {}, outer.terms), {}, effort)
             for part in outer.tree.items
@@ -173,10 +173,10 @@ def _covers_tree(node: Node, outer: Form, seen: dict[int, bool], effort: WorkBud
 def _covers_parts(node: Node, outer: Form, seen: dict[int, bool], effort: WorkBudget) -> bool:
     if effort.left < 0:
         return False
-    if isinstance(node, Any):
+    if isinstance(node, AnyOf):
         return all(_covers_tree(item, outer, seen, effort) for item in node.items)
-    if isinstance(node, All):
-        unions = (item for item in node.items if isinstance(item, Any))
+    if isinstance(node, AllOf):
+        unions = (item for item in node.items if isinstance(item, AnyOf))
         return any(_covers_tree(item, outer, seen, effort) for item in unions)
     return False
 
@@ -190,7 +190,7 @@ def _is_refuted(inner: Form, outer: Form, effort: WorkBudget) -> bool:
     return _is_impossible([(tree_of(inner), True), (tree_of(outer), False)], {}, effort)
 
 
-def _is_impossible(wanted: list[Wanted], known: Box, effort: WorkBudget) -> bool:
+def _is_impossible(wanted: list[Goal], known: Box, effort: WorkBudget) -> bool:
     """Whether no values give every tree its wanted outcome; `known` has the possible values."""
     known, left = dict(known), list(wanted)
     has_changed = True
@@ -207,7 +207,7 @@ def _is_impossible(wanted: list[Wanted], known: Box, effort: WorkBudget) -> bool
                     return True
                 has_changed = has_changed or now != have
                 known[node.term] = now
-            elif isinstance(node, All) is outcome:
+            elif isinstance(node, AllOf) is outcome:
                 stack += [(item, outcome) for item in node.items]
             else:  # at least one of the items has this outcome
                 found = [(item, _decide(item, known, effort)) for item in node.items]
@@ -236,7 +236,7 @@ def _decide(node: Node, known: Box, effort: WorkBudget) -> bool | None:
         if have is None:
             return None
         return True if node.values >= have else None if have & node.values else False
-    absorbing = not isinstance(node, All)
+    absorbing = not isinstance(node, AllOf)
     found = [_decide(item, known, effort) for item in node.items]
     if absorbing in found:
         return absorbing

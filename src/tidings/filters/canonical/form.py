@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from typing import Any as Anything, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from tidings.filters.canonical.boxes import Box
-from tidings.filters.canonical.set_tree import All, Any, Node, Test, is_plain_term
+from tidings.filters.canonical.set_tree import AllOf, AnyOf, Node, Test, is_plain_term
 from tidings.filters.language.evaluation import term_value
 from tidings.filters.language.expression import Attribute, Expression, attributes_of
 from tidings.filters.language.foreign import null_paths as language_null_paths
@@ -83,7 +83,7 @@ class Form(msgspec.Struct, frozen=True):
             if node.term not in values:
                 values[node.term] = key(term_value(self.terms[node.term], event))
             return values[node.term] in node.values
-        if isinstance(node, All):
+        if isinstance(node, AllOf):
             return all(self._inside(item, event, values) for item in node.items)
         return any(self._inside(item, event, values) for item in node.items)
 
@@ -96,7 +96,7 @@ def tree_of(form: Form) -> Node:
     if form.tree is not None:
         return form.tree
     boxes = (tuple(Test(*item) for item in box.items()) for box in form.boxes or ())
-    return Any(tuple(tests[0] if len(tests) == 1 else All(tests) for tests in boxes))
+    return AnyOf(tuple(tests[0] if len(tests) == 1 else AllOf(tests) for tests in boxes))
 
 
 def sort_terms(box: dict[str, Item]) -> dict[str, Item]:
@@ -120,9 +120,7 @@ def terms_of(node: Node) -> set[str]:
 def encode(form: Form) -> bytes:
     """The canonical encoding: MessagePack of plain lists, specified in docs/filters.md."""
     if form.boxes is not None:
-        body: Anything = [
-            [[term, values.cuts] for term, values in box.items()] for box in form.boxes
-        ]
+        body: Any = [[[term, values.cuts] for term, values in box.items()] for box in form.boxes]
         return msgspec.msgpack.encode([ENCODING, 0, body], enc_hook=pack_number)
     assert form.tree is not None
     return msgspec.msgpack.encode([ENCODING, 1, pack_tree(form.tree)], enc_hook=pack_number)
@@ -133,12 +131,12 @@ def digest(encoded: bytes) -> bytes:
     return hashlib.blake2b(encoded, digest_size=16, person=b"tidings.filter").digest()
 
 
-def pack_tree(node: Node) -> list[Anything]:
+def pack_tree(node: Node) -> list[Any]:
     """Convert a tree to plain lists, for encoding."""
     if isinstance(node, Test):
         return [node.term, node.values.cuts]
     items = [pack_tree(item) for item in node.items]
-    return [isinstance(node, All), *items]
+    return [isinstance(node, AllOf), *items]
 
 
 def null_paths(form: Form) -> set[tuple[str, ...]]:

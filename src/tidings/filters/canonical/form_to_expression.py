@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from typing import Any as Anything
+from typing import Any
 
 from tidings.filters.canonical.boxes import Box
 from tidings.filters.canonical.form import Form
-from tidings.filters.canonical.set_tree import All, Node, Test
+from tidings.filters.canonical.set_tree import AllOf, Node, Test
 from tidings.filters.language.expression import (
     And,
     Attribute,
@@ -57,7 +57,7 @@ def express_tree(node: Node, terms: Mapping[str, Expression]) -> Expression:
     if isinstance(node, Test):
         return express_test(terms[node.term], node.values)
     parts = [express_tree(item, terms) for item in node.items]
-    return _join_all(parts) if isinstance(node, All) else _join_any(parts)
+    return _join_all(parts) if isinstance(node, AllOf) else _join_any(parts)
 
 
 def express_test(term: Expression, values: ValueSet) -> Expression:
@@ -152,7 +152,7 @@ def _express_whole_family(term: Expression, family: ValueSet) -> Expression:
     return Or((Compare("<", term, Literal(_EPOCH)), Compare(">=", term, Literal(_EPOCH))))
 
 
-def value_at(place: Key | Cut) -> Anything:
+def value_at(place: Key | Cut) -> Any:
     if place[0] == sets.NAN:
         return float("nan")
     return from_micros(place[1]) if place[0] == sets.TIME else place[1]

@@ -15,7 +15,7 @@ Fast paths give the same form in less time: `_quick_form` for an AND of simple t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any as Anything, Literal as Choice
+from typing import Any, Literal as Choice
 
 import msgspec
 
@@ -26,8 +26,8 @@ from tidings.filters.canonical.form import NEVER, Form, count_tests, pack_tree, 
 from tidings.filters.canonical.implied import add_implied
 from tidings.filters.canonical.rewrites import expand_short_forms, shape_conditions
 from tidings.filters.canonical.set_tree import (
-    All,
-    Any,
+    AllOf,
+    AnyOf,
     Node,
     SetTreeBuilder,
     Test,
@@ -91,11 +91,11 @@ def keep_tree(node: Node, builder: SetTreeBuilder) -> Node:
     if isinstance(node, Test):
         return node
     items = [keep_tree(item, builder) for item in node.items]
-    joined = builder.all(items) if isinstance(node, All) else builder.any(items)
+    joined = builder.all(items) if isinstance(node, AllOf) else builder.any(items)
     if isinstance(joined, Test):
         return joined
     ordered = tuple(sorted(joined.items, key=_encode_node))
-    return All(ordered) if isinstance(joined, All) else Any(ordered)
+    return AllOf(ordered) if isinstance(joined, AllOf) else AnyOf(ordered)
 
 
 def _encode_node(node: Node) -> bytes:
@@ -109,7 +109,7 @@ class Rule(msgspec.Struct, frozen=True):
     """One rule, named after its function; the docstring of the function has an example."""
 
     stage: Choice["expression", "tree", "boxes"]
-    apply: Callable[..., Anything]
+    apply: Callable[..., Any]
 
     @property
     def name(self) -> str:
@@ -195,7 +195,7 @@ def _multiplies(node: Node) -> bool:
     if isinstance(node, Test):
         return False
     factors = [item for item in node.items if not isinstance(item, Test)]
-    return (isinstance(node, All) and len(factors) > 1) or any(map(_multiplies, factors))
+    return (isinstance(node, AllOf) and len(factors) > 1) or any(map(_multiplies, factors))
 
 
 def _weight(form: Form) -> int:
@@ -248,7 +248,7 @@ def _quick_form(node: Expression, attributes: Attributes | None) -> Form | None:
 def _single_form(tree: Node, builder: SetTreeBuilder) -> Form | None:
     """The form of a tree that is a single box in simplest form; None for all other trees."""
     items = (tree,) if isinstance(tree, Test) else tree.items
-    if isinstance(tree, Any) or not all(isinstance(item, Test) for item in items):
+    if isinstance(tree, AnyOf) or not all(isinstance(item, Test) for item in items):
         return None
     box = sort_terms({item.term: item.values for item in items if isinstance(item, Test)})
     terms = {term: builder.terms[term] for term in box}

@@ -1,4 +1,4 @@
-"""Turn an expression into a tree of All and Any over tests "term in set".
+"""Turn an expression into a tree of AllOf and AnyOf over tests "term in set".
 
 A *term* is an attribute, or a value computed from attributes (`reverse(name)`, `price * volume`,
 `hour(at)`); its text is its identity. A test is plain set membership: true or false, never unknown.
@@ -63,17 +63,17 @@ class Test(msgspec.Struct, frozen=True):
     values: ValueSet
 
 
-class All(msgspec.Struct, frozen=True):
+class AllOf(msgspec.Struct, frozen=True):
     items: tuple[Node, ...]
 
 
-class Any(msgspec.Struct, frozen=True):
+class AnyOf(msgspec.Struct, frozen=True):
     items: tuple[Node, ...]
 
 
-Node = Test | All | Any
-ALWAYS = All(())
-NEVER = Any(())
+Node = Test | AllOf | AnyOf
+ALWAYS = AllOf(())
+NEVER = AnyOf(())
 
 
 class SetTreeBuilder:
@@ -154,13 +154,15 @@ class SetTreeBuilder:
 
     def all(self, items: list[Node]) -> Node:
         """Conjunction: intersect tests on the same term, flatten nested conjunctions."""
-        return self.join_tests(items, All, NEVER)
+        return self.join_tests(items, AllOf, NEVER)
 
     def any(self, items: list[Node]) -> Node:
         """Disjunction: unite tests on the same term, flatten nested disjunctions."""
-        return self.join_tests(items, Any, ALWAYS)
+        return self.join_tests(items, AnyOf, ALWAYS)
 
-    def join_tests(self, items: list[Node], kind: type[All] | type[Any], absorbing: Node) -> Node:
+    def join_tests(
+        self, items: list[Node], kind: type[AllOf] | type[AnyOf], absorbing: Node
+    ) -> Node:
         """Join all items into one node that has one test per term.
 
         x > 1 AND (x < 9 AND y = 2)   ->   x > 1 AND x < 9 AND y = 2
@@ -179,7 +181,7 @@ class SetTreeBuilder:
                 rest[item] = None
         if absorbing in rest:
             return absorbing
-        join = sets.intersect if kind is All else sets.unite
+        join = sets.intersect if kind is AllOf else sets.unite
         joined = [
             Test(term, parts[0]) if len(parts) == 1 else self._make_test(term, join(parts))
             for term, parts in tests.items()

@@ -118,7 +118,7 @@ class Attributes:
         types = {write_path((name,)): str(kind) for name, kind in self._tree.items()}
         return f"Attributes({types!r}, extra={self.extra!r})"
 
-    def declared(self) -> dict[str, Any]:
+    def to_declared(self) -> dict[str, Any]:
         """The whole declaration in a form that JSON can represent; `from_declared` reads it."""
         types: dict[str, Any] = {}
         opened: list[str] = []
@@ -144,7 +144,7 @@ class Attributes:
 
     @classmethod
     def from_declared(cls, found: Mapping[str, Any]) -> Attributes:
-        """Rebuild attributes from the result of `declared`."""
+        """Rebuild attributes from the result of `to_declared`."""
         types = {
             name: rebuild_ontology(kind) if isinstance(kind, Mapping) else kind
             for name, kind in found["types"].items()
@@ -276,7 +276,7 @@ class Attributes:
 def declare_ontology(ontology: Ontology) -> dict[str, Any]:
     """An ontology in a form that JSON can represent; `rebuild_ontology` reads it."""
     others = {"synonyms": ontology.synonyms, "retired": ontology.retired}
-    return {"ontology": ontology.declared()} | {key: one for key, one in others.items() if one}
+    return {"ontology": ontology.list_parents()} | {key: one for key, one in others.items() if one}
 
 
 def rebuild_ontology(found: Mapping[str, Any]) -> Ontology:

@@ -5,7 +5,8 @@
 
     sets.py                    sets of values, as sorted cuts in one total order of all values
     like.py, regular.py        LIKE patterns; regular expressions by RE2, with limits on their work
-    programs.py, work_limit.py  the cache of compiled patterns; the limit on work for one event
+    program_cache.py           the cache of compiled patterns
+    work_limit.py              the limit on work for one event
     inet.py, geography.py      addresses as sortable strings; boxes and circles on the globe
     topics/, subjects.py       ontologies, their revisions and file formats; dotted subjects
     casts.py                   CAST: a value converted to a type, as Spark's try_cast does

@@ -119,7 +119,7 @@ class Like:
         if len(self._between) < sum(1 for run in runs[1:-1] if run):
             self._expression = expression_of(parts)
             try:
-                regular.cached_program(self._expression)
+                regular.compile_program(self._expression)
             except regular.RegularError:
                 raise LargeError(
                     "the pattern has a _ between two % and is too long, expected at most about "
@@ -129,12 +129,12 @@ class Like:
     @property
     def regular(self) -> regular.Regular | None:
         """The compiled regular expression, if the pattern needs one."""
-        return None if self._expression is None else regular.cached_program(self._expression)
+        return None if self._expression is None else regular.compile_program(self._expression)
 
     def holds(self, text: str) -> bool | None:
         """Whether a string matches the pattern; null if the string is too long to decide."""
         if self._expression is not None:
-            return regular.cached_program(self._expression).search(text)
+            return regular.compile_program(self._expression).search(text)
         if self._whole:
             return len(text) == self._first.size and self._first.fits(text, 0)
         at, end = self._first.size, len(text) - self._last.size

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tidings.filters.values.programs import ProgramCache
+from tidings.filters.values.program_cache import ProgramCache
 from tidings.filters.values.work_limit import spend
 
 MOST_POSITIONS = 1_000
@@ -112,7 +112,7 @@ def compile_pattern(pattern: str) -> Regular:
     return _programs.get(pattern, lambda: _compile_checked(pattern))
 
 
-def cached_program(pattern: str) -> Regular:
+def compile_program(pattern: str) -> Regular:
     """Compile a pattern in RE2's own syntax, and cache it like other patterns."""
     return _programs.get((pattern,), lambda: program_of(pattern))
 

@@ -56,7 +56,8 @@ class Decider:
 
 @kernel
 def spans_meet(hulls, one, other):  # type: ignore[no-untyped-def]
-    """Whether two tests have a code in common."""
+    """Whether two tests have a code in common. hulls: Hulls of hulls.py; tests are given by
+    number."""
     spans, low, high = hulls.spans, hulls.low, hulls.high
     at, beside = spans[one], spans[other]
     while at < spans[one + 1] and beside < spans[other + 1]:
@@ -78,6 +79,7 @@ def decide_pairs(above, below, boxes, hulls, most, out):  # type: ignore[no-unty
         above, below   uint32 [P]
         boxes          int64 [n + 1]: where the boxes of each form begin; a form that equals its
                        hull has no boxes here, because the hull is its box
+        hulls          Hulls of hulls.py: the boxes
         out            uint8 [P]
     """
     one_box, starts, column = hulls.one_box, hulls.starts, hulls.column

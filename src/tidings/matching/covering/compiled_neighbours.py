@@ -159,9 +159,9 @@ class Neighbours:
             for box, rest in source.rest.items()
             for text, _ in rest.tests
         ]
-        extra = np.array(others, np.int64).reshape(-1, 2)
-        box = number[np.concatenate([tests.box.astype(np.int64), extra[:, 0]])]
-        column = np.concatenate([tests.column.astype(np.int64) - 1, extra[:, 1]])
+        other_box, other_column = np.array(others, np.int64).reshape(-1, 2).T
+        box = number[np.concatenate([tests.box.astype(np.int64), other_box])]
+        column = np.concatenate([tests.column.astype(np.int64) - 1, other_column])
         has = tests.several >= 0
         sizes = np.ones(len(tests.box), np.int64)
         sizes[has] = np.diff(tests.set_starts)[tests.several[has]]
@@ -171,7 +171,7 @@ class Neighbours:
         inside = ranges(first, first + sizes[has])
         low[at], high[at] = tests.set_low[inside], tests.set_high[inside]
         narrow = np.concatenate([[0], np.cumsum(high - low >= MOST_CODES)])
-        starts = bounds(np.append(sizes, np.zeros(len(extra), np.int64)))
+        starts = bounds(np.append(sizes, np.zeros(len(others), np.int64)))
         pinned = np.ones(len(box), np.uint8)
         pinned[: len(sizes)] = narrow[starts[1 : len(sizes) + 1]] == narrow[starts[: len(sizes)]]
         order = np.lexsort((column, box))

@@ -1,7 +1,8 @@
 """The hot loops of covering in bulk.
 
-`hulls` is the named tuple of hulls.py, with n hulls, T tests and C columns. A join also needs
-`JoinInput`, and `PairRoom` for its output.
+`hulls` is the named tuple of hulls.py, with n hulls, T tests and C columns, which has the dtype and
+shape of its arrays. A join also needs `JoinInput`, and `PairRoom` for its output. Hulls, tests and
+columns are given by number, as integers.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def add_column(left, near, column):  # type: ignore[no-untyped-def]
 @kernel
 def order_tests(hulls, order):  # type: ignore[no-untyped-def]
     """Fill `order` with the tests of each hull, sorted by how many tests, of all hulls, begin
-    inside the test, the lowest number first."""
+    inside the test, the lowest number first. order uint32 [T]."""
     starts, computed, column, spans = hulls.starts, hulls.computed, hulls.column, hulls.spans
     low, high, base = hulls.low, hulls.high, hulls.base
     share = np.zeros(column.shape[0], np.int64)

@@ -2,6 +2,10 @@
 
 A comparison of the filters would give the same YES or NO, because it always finds a covering if one
 box contains another.
+
+`Boxed` and `ColumnReads` have the dtype and shape of their arrays. `outer`, `inner`, `boxed`,
+`compiled` and `new` are `Boxed`, and `columns` is `ColumnReads`, for C columns. Boxes, tests,
+columns and slots are given by number, as integers. For other arrays, see `find_above`.
 """
 
 from __future__ import annotations

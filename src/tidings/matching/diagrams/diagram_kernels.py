@@ -7,6 +7,9 @@
 A test is evaluated once, by comparing one code, and only if a group still needs it. All groups that
 wait for the test step to a class. Visiting a class decides the units of its leaves, makes its
 groups wait for their tests, and follows its edges.
+
+`table` is the pointer table of thing_kernels.py; `arrays` and `work` are two of its named tuples,
+which have the dtype and shape of their arrays. codes int64 [C]. Tests and classes are integers.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from tidings.matching.diagrams.thing_kernels import (
 )
 from tidings.matching.jit.compiling import kernel
 from tidings.matching.jit.simd import lowest_bit
-from tidings.matching.rank_space.lookup import code_of_integer
+from tidings.matching.rank_space.rank_kernels import code_of_integer
 
 WAITING, DONE, KNOWN_LOW, KNOWN_HIGH = 0, 1, 2, 3
 LAST_STAMP = 2**31 - 1  # shifted left by 32 bits, it still fits into an int64

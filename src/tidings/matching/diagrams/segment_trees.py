@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidings.filters.canonical import All, Any as AnyOf, Node, Test, value_at
+from tidings.filters.canonical import AllOf, AnyOf, Node, Test, value_at
 from tidings.filters.language import Call, Expression, Literal, text_of
 from tidings.filters.values import sets
 from tidings.matching.segments.access import shares
@@ -92,7 +92,7 @@ def _add_narrow(segment: Segment, apart: DisassembledSegment, chosen: Chosen) ->
     for box, tests in boxes.items():
         by_slot.setdefault(int(apart.slots[box]), []).append(tests)
     for slot, some in by_slot.items():
-        tree = factor(some) or AnyOf(tuple(All(tuple(tests)) for tests in some))
+        tree = factor(some) or AnyOf(tuple(AllOf(tuple(tests)) for tests in some))
         chosen.add(slot, tree, {test.term: terms[test.term] for one in some for test in one})
 
 
@@ -161,4 +161,4 @@ def factor(boxes: Sequence[Sequence[Test]]) -> Node | None:
         return None
     if len({frozenset(box) for box in boxes}) != size:
         return None
-    return All(tuple(one[0] if len(one) == 1 else AnyOf(one) for one in clauses))
+    return AllOf(tuple(one[0] if len(one) == 1 else AnyOf(one) for one in clauses))

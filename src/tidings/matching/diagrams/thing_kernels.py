@@ -4,6 +4,9 @@ The kernels change these arrays:
 
     thing_state    the stamp of the event, and how many parts of a thing are open; 0: it is decided
     results        the slots of filters with their results, in the order of decisions
+
+`table` is the pointer table of TABLE, whose named tuples have the dtype and shape of their arrays.
+Units, slots and counts are integers; dead uint8, by slot; found intp.
 """
 
 from __future__ import annotations

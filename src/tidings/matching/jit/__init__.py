@@ -9,10 +9,11 @@ on filters.
     array_pool.py      memory for large results, reused once no array refers to it
     gil.py             how background work and matching share the GIL
 
-A new kernel is a free function over arrays in a module `*_kernels.py` beside its caller, with the
-dtype and shape of each argument in the docstring. The digest covers only the sources of `matching`,
-and Numba checks only the file of the kernel itself. So constants from other rooms must be passed as
-arguments; otherwise cached code keeps their old values.
+A new kernel is a free function over arrays in a module `*_kernels.py` beside its caller. A kernel
+with a single caller may be in the caller's module. The docstring of the kernel, or of its module,
+has the dtype and shape of each argument. The digest covers the sources of `matching`, and in other
+rooms the folder of the kernel. So constants from elsewhere must be passed as arguments; otherwise
+cached code keeps their old values.
 
 This folder is for matching and other rooms with kernels, not for users. Start at compiling.py.
 """

@@ -88,15 +88,26 @@ def kernel_folders() -> dict[str, Path]:
 
 def _folder_of(file: Path) -> Path:
     """Where the kernels of a file are cached. The digest of this room does not cover the files of
-    other rooms, so the name of their folder has the digest of the file itself. The name also has
-    the version of Numba, because another version would drop the cached kernels."""
+    other rooms, so the name of their folder has the digest of the files in it, from which kernels
+    may take constants. The name also has the version of Numba, because another version would drop
+    the cached kernels."""
     name = f"{file.parent.name}-{numba.__version__}"
-    return cache_folder() / (name if ROOM in file.parents else f"{name}-{_digest(file)}")
+    if ROOM not in file.parents:
+        name = f"{name}-{_digest_folder(file.parent)}"
+    return cache_folder() / name
 
 
 @cache
 def _digest(file: Path) -> str:
     return hashlib.blake2b(file.read_bytes(), digest_size=6).hexdigest()
+
+
+@cache
+def _digest_folder(folder: Path) -> str:
+    """A digest of the Python files in a folder, without its subfolders."""
+    files = sorted(folder.glob("*.py"))
+    digests = " ".join(f"{file.name} {_digest(file)}" for file in files)
+    return hashlib.blake2b(digests.encode(), digest_size=6).hexdigest()
 
 
 class _Locator(_CacheLocator):

@@ -4,7 +4,8 @@ Shapes (n objects, c columns): data uint8, the bytes of all objects; places int6
 each begins; names uint8, the names of the columns one after another; name_places int64 [c + 1];
 kinds uint8 [c], one of the constants below; numbers int64 and doubles float64 [c, n], the values;
 texts int64 [c, n, 2], where a text begins and ends in the data; valid uint8 [c, n], 1 for a value
-that exists and is not null; odd uint8 [n].
+that exists and is not null; odd uint8 [n]; wide uint8 [c]; tens float64 [MOST_TENS + 1]. Offsets in
+the data are integers: `at` where reading begins, and `end` after the last byte.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ TENS = 10.0 ** np.arange(MOST_TENS + 1)
 
 @kernel
 def skip_blanks(data: Any, at: int, end: int) -> int:
+    """The place of the first byte that is not white space."""
     while at < end and data[at] in (0x20, 0x0A, 0x0D, 0x09):
         at += 1
     return at
@@ -71,6 +73,7 @@ def find_name(data: Any, at: int, end: int, names: Any, name_places: Any, likely
 
 @kernel
 def is_word(data: Any, at: int, end: int, word: Any) -> Any:
+    """Whether the data has a word (bytes) at a place."""
     if at + len(word) > end:
         return False
     same = True
@@ -222,7 +225,8 @@ def read_objects(
     data: Any, places: Any, names: Any, name_places: Any, kinds: Any, tens: Any,
     numbers: Any, doubles: Any, texts: Any, valid: Any, odd: Any, wide: Any,
 ) -> Any:  # fmt: skip
-    """Read all objects; returns how many are odd. The rows of odd objects are empty."""
+    """Read all objects; returns how many are odd. The rows of odd objects are empty. For the
+    arrays, see the top of the module."""
     many = 0
     for row in range(len(places) - 1):
         odd[row] = 0

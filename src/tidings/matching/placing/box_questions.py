@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from tidings.filters import Attributes
 from tidings.filters.canonical import (
-    All,
+    AllOf,
     Box,
     Form,
     Node,
@@ -203,7 +203,7 @@ def _box_in_tree(tree: Node) -> Box | None:
             have = box.get(node.term)
             values = node.values if have is None else have & node.values
             return {**box, node.term: values} if values else None
-        if isinstance(node, All):
+        if isinstance(node, AllOf):
             for item in node.items:
                 found = narrow(item, box)
                 if found is None:

@@ -7,6 +7,9 @@ few slices. A *mask* has one bit for each column that a box tests (modulo 64). A
 bits for each of the first eight tests, in the order of the bits in the mask: roughly where the set
 of the test begins. Masks and codes reject nearly all candidates without visiting their boxes, which
 would have to be fetched from memory.
+
+`corners` is `Corners`, `piece` is `EncodedPiece`, and `arrays` is `Arrays` of segment.py: all have
+the dtype and shape of their arrays. Boxes, tests and positions are integers, and masks are uint64.
 """
 
 from __future__ import annotations
@@ -48,7 +51,8 @@ class EncodedPiece(NamedTuple):
 
 @kernel
 def passes(arrays, box, columns, codes):  # type: ignore[no-untyped-def]
-    """Whether a corner passes all tests of a box except its access test, by coarse codes."""
+    """Whether a corner passes all tests of a box except its access test, by coarse codes.
+    Arguments: as in `stab`."""
     for test in range(np.int64(arrays.box_tests[box]), np.int64(arrays.box_tests[box + 1])):
         wanted, is_there = np.int64(arrays.test_column[test]), False
         for at in range(columns.shape[0]):
@@ -157,7 +161,7 @@ def encode_boxes(boxed, ends, out):  # type: ignore[no-untyped-def]
 @kernel
 def prepare_codes(corners, piece, below, first, last):  # type: ignore[no-untyped-def]
     """For each test of a piece, the bits of the mask before its column, and the coarse positions
-    of its set."""
+    of its set. Sets below uint64 [K], first and last int64 [K]."""
     for test in range(piece.columns.shape[0]):
         column, end = piece.columns[test], corners.ends[piece.columns[test]]
         below[test] = (np.uint64(1) << np.uint64(column % 64)) - np.uint64(1)
@@ -168,7 +172,8 @@ def prepare_codes(corners, piece, below, first, last):  # type: ignore[no-untype
 
 @kernel
 def code_fits(code, mask, below, first, last):  # type: ignore[no-untyped-def]
-    """Whether all tests of a box may begin in the sets of a piece; see `prepare_codes`."""
+    """Whether all tests of a box may begin in the sets of a piece; see `prepare_codes`.
+    code: uint32."""
     for test in range(below.shape[0]):
         rank = count_bits(mask & below[test])
         if rank < np.uint64(NIBBLES):

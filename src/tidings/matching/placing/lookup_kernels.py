@@ -8,9 +8,15 @@ int64 words:
 
 Nearly all filters are simple. Work for each filter outside of this kernel, such as creating small
 arrays for each step, would take longer than the search itself.
+
+words int64: the words of simple filters. `new` is `Boxed`, and `piece` is `EncodedPiece`. `room`,
+`found` and `out` are uint32: slots. answers uint8: NO, MAYBE or YES for each slot in `room`. Places
+and counts are integers.
 """
 
 from __future__ import annotations
+
+from enum import IntEnum
 
 import numpy as np
 
@@ -20,6 +26,16 @@ from tidings.matching.jit.compiling import kernel
 from tidings.matching.placing.index_kernels import EncodedPiece, best_test, sift, stab
 
 TEST, SPAN = 3, 2  # the number of words of a test, and of a span
+
+
+class Found(IntEnum):
+    """The four lists of slots that are found for a filter, in the order in which they are written;
+    the columns of the array with their ends."""
+
+    SURELY_ABOVE = 0
+    PERHAPS_ABOVE = 1
+    SURELY_BELOW = 2
+    PERHAPS_BELOW = 3
 
 
 @kernel
@@ -106,7 +122,8 @@ def decide(  # type: ignore[no-untyped-def]
     above, room, count, slots, compiled, wide, new, columns, most, left, answers
 ):
     """Keep the candidates in `room` that are or may be above (or below) a filter, with their
-    answers; returns their number."""
+    answers; returns their number. Other arguments: as in `find_neighbours`; left int64 [MOST_NEAR]
+    is scratch."""
     kept = 0
     for one in range(count):
         slot = np.int64(room[one])
@@ -129,15 +146,15 @@ def find_neighbours(  # type: ignore[no-untyped-def]
     """The neighbours of simple filters, given by `words` from starts[i] on.
 
     arrays, masks, corners, split, loose: the index, see BoxIndex. slots, compiled, wide, columns,
-    most: see `find_above`. `room` uint32 is scratch for candidates. out uint32: the slots that are
-    surely above, perhaps above, surely below and perhaps below; ends int64 [n, 4]: their ends, or
-    -1 if there was no room, or if all filters are candidates.
+    most: see `find_above`. `room` uint32 is scratch for candidates. out uint32: the lists of slots;
+    ends int64 [n, len(Found)]: where they end, or -1 as the last end if there was no room, or if
+    all filters are candidates.
     """
     left, answers = np.empty(MOST_NEAR, np.int64), np.empty(room.shape[0], np.uint8)
     end = 0
     for at in range(ends.shape[0]):
         begin = end
-        ends[at, 3] = -1
+        ends[at, Found.PERHAPS_BELOW] = -1
         new = read_box(words, starts[at])
         piece = read_piece(new)
         corner = read_corner(piece)
@@ -151,8 +168,8 @@ def find_neighbours(  # type: ignore[no-untyped-def]
             room[count] = split[one]
             count += 1
         kept = decide(True, room, count, slots, compiled, wide, new, columns, most, left, answers)
-        ends[at, 0], end = keep_decided(room, answers, kept, out, end)
-        ends[at, 1] = end
+        ends[at, Found.SURELY_ABOVE], end = keep_decided(room, answers, kept, out, end)
+        ends[at, Found.PERHAPS_ABOVE] = end
         if end >= 0:
             count = sift(corners, piece, test, True, room)
             for one in range(loose.shape[0]):
@@ -161,8 +178,8 @@ def find_neighbours(  # type: ignore[no-untyped-def]
             kept = decide(
                 False, room, count, slots, compiled, wide, new, columns, most, left, answers
             )
-            ends[at, 2], end = keep_decided(room, answers, kept, out, end)
-            ends[at, 3] = end
+            ends[at, Found.SURELY_BELOW], end = keep_decided(room, answers, kept, out, end)
+            ends[at, Found.PERHAPS_BELOW] = end
         if end < 0:
             end = begin
-            ends[at, 3] = -1
+            ends[at, Found.PERHAPS_BELOW] = -1

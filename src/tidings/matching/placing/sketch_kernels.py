@@ -20,7 +20,8 @@ WORDS = 5
 
 @short_kernel
 def is_around(tests, first, last, corner):  # type: ignore[no-untyped-def]
-    """May the box with the tests [first, last) contain a corner?"""
+    """May the box with the tests [first, last) contain a corner?
+    tests, corner uint64 [n, WORDS]."""
     at, end = 0, corner.shape[0]
     for test in range(first, last):
         wanted = tests[test, COLUMN]
@@ -38,7 +39,8 @@ def is_around(tests, first, last, corner):  # type: ignore[no-untyped-def]
 
 @short_kernel
 def is_inside(tests, first, last, piece, is_tight):  # type: ignore[no-untyped-def]
-    """May the corner of the box with the tests [first, last) lie in a piece?"""
+    """May the corner of the box with the tests [first, last) lie in a piece?
+    tests, piece uint64 [n, WORDS]."""
     test = first
     for at in range(piece.shape[0]):
         wanted = piece[at, COLUMN]

@@ -5,15 +5,11 @@
           absent, null  below 5    5         above 5    strings
 
     ranks.py          one rank space; gathering.py collects the cuts while filters are added
-    encoder.py, lookup.py, lists.py      Arrow columns to codes, in bulk
+    encoder.py, rank_kernels.py, lists.py      Arrow columns to codes, in bulk
     event_lists.py    lists of mappings as record batches
     columns.py        the column of a term; a computed term is computed once per distinct value
     arrow_evaluation.py, arrow_functions.py    expressions that Arrow computes like the reference
     event_coder.py    one event to codes
 
-`as_batch` is for channel; everything else is used only inside `matching`. Start at ranks.py.
+Used only inside `matching`. Start at ranks.py.
 """
-
-from tidings.matching.rank_space.columns import as_batch
-
-__all__ = ["as_batch"]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.matching.rank_space import lookup
+from tidings.matching.rank_space import rank_kernels
 from tidings.matching.rank_space.ranks import Codes, Ranks
 from tidings.model import normalise
 
@@ -101,9 +101,9 @@ class Encoder:
     def _integers(self, values: npt.NDArray[np.int64]) -> Codes:
         out = np.empty(len(values), dtype=np.uint32)
         if self.integer_table is not None:
-            lookup.rank_by_table(values, *self.integer_table, out)
+            rank_kernels.rank_by_table(values, *self.integer_table, out)
         else:
-            lookup.rank_integers(values, self.ranks.integers, self.ranks.number_base, out)
+            rank_kernels.rank_integers(values, self.ranks.integers, self.ranks.number_base, out)
         return out
 
     def _doubles(self, values: npt.NDArray[np.float64]) -> Codes:
@@ -125,7 +125,7 @@ class Encoder:
             if (whole[:, 1:] != (low >> 63)[:, None]).any():
                 return None
         out = np.empty(len(low), dtype=np.uint32)
-        lookup.rank_integers(
+        rank_kernels.rank_integers(
             np.ascontiguousarray(low),
             self.ranks.scale_thresholds(kind.scale),
             self.ranks.number_base,
@@ -135,7 +135,7 @@ class Encoder:
 
     def _times(self, values: npt.NDArray[np.int64]) -> Codes:
         out = np.empty(len(values), dtype=np.uint32)
-        lookup.rank_integers(values, self.ranks.times, self.ranks.time_base, out)
+        rank_kernels.rank_integers(values, self.ranks.times, self.ranks.time_base, out)
         return out
 
     # -- strings -------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ class Encoder:
         offsets, data = self._known
         size = 1 << max(3, (2 * len(offsets)).bit_length())
         table = np.full(size, -1, dtype=np.int32)
-        lookup.fill_table(offsets, data, table)
+        rank_kernels.fill_table(offsets, data, table)
         return table
 
     def _strings(self, column: Any) -> Codes:
@@ -162,10 +162,12 @@ class Encoder:
         exact, gaps = self.ranks.string_codes
         offsets, data = self._known
         if self.ranks.ordered:
-            lookup.rank_ordered_strings(starts, text, offsets, data, exact, gaps, out)
+            rank_kernels.rank_ordered_strings(starts, text, offsets, data, exact, gaps, out)
         else:
             unknown = np.uint32(self.ranks.unknown_string)
-            lookup.rank_known_strings(starts, text, self._table, offsets, data, exact, unknown, out)
+            rank_kernels.rank_known_strings(
+                starts, text, self._table, offsets, data, exact, unknown, out
+            )
         return out
 
 

@@ -25,6 +25,7 @@ from msgspec.structs import astuple
 from tidings.filters.language import Attribute, Expression, attributes_of, term_value
 from tidings.matching.array_fields import ArrayField, Int64, UInt32
 from tidings.matching.rank_space.encoder import Encoder
+from tidings.matching.rank_space.rank_kernels import IntegerColumn
 from tidings.matching.rank_space.ranks import Ranks
 from tidings.model import ABSENT, Event
 
@@ -59,17 +60,14 @@ def lookup_of(column: int, node: Expression, ranks: Ranks, elements: bool) -> Lo
 class IntegerCodes(NamedTuple):
     """The tables in which the kernel looks up the codes of integers."""
 
-    columns: Annotated[Array, ArrayField(np.int64, 4)]
-    """[C, 4]: for a lookup in `table`, the integer of the first place, the first and the last place
-    there, and 1; for bisection, the code of the least number, the first and the last place in
-    `thresholds`, and 0."""
+    columns: Annotated[Array, ArrayField(np.int64, len(IntegerColumn))]  # [C]
     table: UInt32
     thresholds: Int64
 
 
 def integer_codes(encoders: Sequence[Encoder | None]) -> IntegerCodes:
     """Build the tables for integers; an encoder is None for a column of list elements."""
-    numbers = np.zeros((len(encoders) + 1, 4), np.int64)
+    numbers = np.zeros((len(encoders) + 1, len(IntegerColumn)), np.int64)
     tables, thresholds = [np.zeros(0, np.uint32)], [np.zeros(0, np.int64)]
     in_table, in_thresholds = 0, 0
     for at, encoder in enumerate(encoders, 1):
@@ -77,15 +75,18 @@ def integer_codes(encoders: Sequence[Encoder | None]) -> IntegerCodes:
             continue
         if encoder.integer_table is not None:
             lowest, table = encoder.integer_table
-            numbers[at] = lowest, in_table, in_table + len(table), 1
+            base, first, end = lowest, in_table, in_table + len(table)
             tables.append(table)
-            in_table += len(table)
+            in_table = end
         else:
             found = encoder.ranks.integers
-            beyond = in_thresholds + len(found)
-            numbers[at] = encoder.ranks.number_base, in_thresholds, beyond, 0
+            base, first = encoder.ranks.number_base, in_thresholds
+            end = in_thresholds + len(found)
             thresholds.append(found)
-            in_thresholds = beyond
+            in_thresholds = end
+        numbers[at, IntegerColumn.BASE] = base
+        numbers[at, IntegerColumn.FIRST], numbers[at, IntegerColumn.END] = first, end
+        numbers[at, IntegerColumn.IN_TABLE] = encoder.integer_table is not None
     return IntegerCodes(numbers, np.concatenate(tables), np.concatenate(thresholds))
 
 

@@ -9,7 +9,7 @@ count, because event patterns allow them in addition to each value, whether or n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,16 @@ from tidings.matching.segments.segment import (
 Array = npt.NDArray[Any]
 MOST_INTERVALS = 64  # a set with more intervals is not split into one entry per interval
 ElementTest = tuple[int, int, Ranks, Any, int]  # box, column, ranks, the element's place, outcomes
+
+
+class Extra(NamedTuple):
+    """A test of a box that is evaluated after its other tests."""
+
+    box: int
+    kind: int  # INTERVALS or ELEMENT, which say what `a` and `b` are; see segment.py
+    column: int
+    a: int
+    b: int
 
 
 def shares(tests: Tests, terms: Sequence[TermColumn], histograms: Mapping[str, Array]) -> Array:
@@ -101,7 +111,7 @@ def choose_access(
     entries, element_access = _entries(tests, access, elements, count)
     extras = _extras(tests, access, elements, element_access, shift)
     flags = np.zeros(count, np.uint8)
-    flags[[row[0] for row in extras]] |= EXTRA
+    flags[[one.box for one in extras]] |= EXTRA
     flags[sorted(rest)] |= REST
 
     kept = order[~first]
@@ -164,33 +174,34 @@ def _element_code(ranks: Ranks, place: Any) -> int:
 
 def _extras(
     tests: Tests, access: Array, elements: Sequence[ElementTest], taken: set[int], shift: Array
-) -> list[tuple[int, int, int, int, int]]:
-    """The extras as (box, kind, column, a, b), sorted by box."""
-    out: list[tuple[int, int, int, int, int]] = []
+) -> list[Extra]:
+    """The extras of all boxes."""
+    out: list[Extra] = []
     several = tests.several >= 0
     split = np.zeros(len(tests.box), bool)
     rows = access[access >= 0]
     split[rows[_is_split(tests, rows)]] = True
     for row in np.nonzero(several & ~split)[0]:
         first, last = tests.set_starts[tests.several[row] : tests.several[row] + 2]
-        out.append((int(tests.box[row]), INTERVALS, int(tests.column[row]), int(first), int(last)))
+        box, column = int(tests.box[row]), int(tests.column[row])
+        out.append(Extra(box, INTERVALS, column, int(first), int(last)))
     for number, (owner, column, ranks, place, outcomes) in enumerate(elements):
         if number not in taken:
             code = _element_code(ranks, place)
             comparable = 0b1100 if place[0] in (sets.NUMBER, sets.NAN) else 1 << place[0]
-            out.append((owner, ELEMENT, column, code, outcomes | comparable << 3))
+            out.append(Extra(owner, ELEMENT, column, code, outcomes | comparable << 3))
     coarse = (shift[tests.column] > 0) & ~several
     coarse[rows] = False  # access tests use exact codes
     return out + _coarse_extras(tests, np.nonzero(coarse)[0])
 
 
-def _coarse_extras(tests: Tests, rows: Array) -> list[tuple[int, int, int, int, int]]:
+def _coarse_extras(tests: Tests, rows: Array) -> list[Extra]:
     """Extras with the exact interval of each test on a term that has too many codes for 16 bits."""
     base = len(tests.set_low)
     tests.set_low = np.concatenate([tests.set_low, tests.low[rows]])
     tests.set_high = np.concatenate([tests.set_high, tests.high[rows]])
     return [
-        (int(tests.box[row]), INTERVALS, int(tests.column[row]), base + at, base + at + 1)
+        Extra(int(tests.box[row]), INTERVALS, int(tests.column[row]), base + at, base + at + 1)
         for at, row in enumerate(rows)
     ]
 
@@ -201,7 +212,7 @@ def _lay_out(
     entries: tuple[Array, Array, Array, Array],
     slots: Array,
     flags: Array,
-    extras: list[tuple[int, int, int, int, int]],
+    extras: list[Extra],
     shift: Array,
 ) -> tuple[Arrays, Array]:
     """Renumber boxes in the order of their entries, so that a pass over entries also reads boxes
@@ -232,10 +243,12 @@ def _lay_out(
     test_low = (tests.low[rows] >> test_shift).astype(np.uint16)
     test_high = (tests.high[rows] >> test_shift).astype(np.uint16)
 
-    extra = np.array(sorted((int(number[e[0]]), *e[1:]) for e in extras), np.int64).reshape(-1, 5)
+    renumbered = sorted(one._replace(box=int(number[one.box])) for one in extras)
+    fields = np.array(renumbered, np.int64).reshape(-1, len(Extra._fields)).T
+    extra_box, extra_kind, extra_column, extra_a, extra_b = fields
     extra_starts = np.zeros(len(slots) + 1 if len(extras) else 1, np.uint32)
     if len(extras):
-        extra_starts[1:] = np.cumsum(np.bincount(extra[:, 0], minlength=len(slots)))
+        extra_starts[1:] = np.cumsum(np.bincount(extra_box, minlength=len(slots)))
     box_slot, box_flags = np.empty_like(slots), np.empty_like(flags)
     box_slot[number], box_flags[number] = slots, flags
     arrays = Arrays(
@@ -250,10 +263,10 @@ def _lay_out(
         box_slot=box_slot,
         box_flags=box_flags,
         box_extras=extra_starts,
-        extra_kind=extra[:, 1].astype(np.uint8),
-        extra_column=extra[:, 2].astype(np.uint32),
-        extra_a=extra[:, 3].astype(np.uint32),
-        extra_b=extra[:, 4].astype(np.uint32),
+        extra_kind=extra_kind.astype(np.uint8),
+        extra_column=extra_column.astype(np.uint32),
+        extra_a=extra_a.astype(np.uint32),
+        extra_b=extra_b.astype(np.uint32),
         set_low=tests.set_low,
         set_high=tests.set_high,
         shift=shift,

@@ -1,7 +1,8 @@
 """The hot loops of the batch join, compiled by Numba: free functions over arrays.
 
 Arrays that belong together are passed as a named tuple: `Arrays` of segment.py, and the tuples
-below (n events, C columns). All kernels release the GIL and are cached on disk.
+below (n events, C columns), which have the dtype and shape of their arrays. Events, boxes, entries
+and codes are integers. All kernels release the GIL and are cached on disk.
 """
 
 from __future__ import annotations
@@ -191,7 +192,8 @@ def list_outcome(lists, event, wanted, comparable):  # type: ignore[no-untyped-d
 
 @kernel
 def extras_hold(arrays, box, event, exact, lists):  # type: ignore[no-untyped-def]
-    """Whether the extras of a box pass: interval sets (kind 1) and elements of lists (kind 2)."""
+    """Whether the extras of a box pass: interval sets (kind 1) and elements of lists (kind 2).
+    exact int64 or uint32 [C, n]: the exact codes."""
     for x in range(arrays.box_extras[box], arrays.box_extras[box + 1]):
         a, b = arrays.extra_a[x], arrays.extra_b[x]
         if arrays.extra_kind[x] == 1:
@@ -208,7 +210,8 @@ def extras_hold(arrays, box, event, exact, lists):  # type: ignore[no-untyped-de
 
 @kernel
 def find_used(starts, size, used):  # type: ignore[no-untyped-def]
-    """Set `used` from `starts`, for `size` codes; see SortedBatch."""
+    """Set `used` from `starts`, for `size` codes; see SortedBatch for both
+    arrays."""
     used[size] = NONE
     for code in range(size - 1, -1, -1):
         used[code] = code if starts[code + 1] > starts[code] else used[code + 1]
@@ -216,7 +219,8 @@ def find_used(starts, size, used):  # type: ignore[no-untyped-def]
 
 @kernel
 def first_from(values, first, last, least):  # type: ignore[no-untyped-def]
-    """The place of the first of the sorted values [first, last) that is not below `least`."""
+    """The place of the first of the sorted values [first, last) that is not below `least`.
+    values: integers of any dtype."""
     while first < last:
         middle = (first + last) >> 1
         if np.int64(values[middle]) < least:
@@ -231,7 +235,8 @@ def next_hit(position, last, width, low, high, batch):  # type: ignore[no-untype
     """The next entry of a group that contains the code of an event; `last` if there is none.
 
     The entries of a group are sorted by their low ends, and none is wider than `width`. So entries
-    that end before the next used code are skipped together.
+    that end before the next used code are skipped together. low, high uint32 [E]: the intervals of
+    the entries; used: see SortedBatch.
     """
     while position < last:
         code = next_code(batch, np.int64(low[position]))
@@ -315,7 +320,8 @@ def join_group(  # type: ignore[no-untyped-def]
 def join_access(  # type: ignore[no-untyped-def]
     access, position, accesses, arrays, batch, lists, dead, many, pairs, counts, n_out, n_rest
 ):
-    """The batch join of one access term, group by group, from an entry on; see `join_group`."""
+    """The batch join of one access term, group by group, from an entry on; see `join_group`,
+    also for the other arguments. accesses: Accesses."""
     for group in range(accesses.group_starts[access], accesses.group_starts[access + 1]):
         end = accesses.group_end[group]
         if position < end:

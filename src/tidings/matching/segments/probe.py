@@ -31,10 +31,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tidings.matching.array_fields import fields_of
 from tidings.matching.segments import probe_kernels
 from tidings.matching.segments.access import code_of_lists, weights
-from tidings.matching.segments.probe_kernels import Probe
+from tidings.matching.segments.probe_kernels import Group, Interval, Pair, Probe, Record, Span
 from tidings.matching.segments.segment import Segment
 
 Array = npt.NDArray[Any]
@@ -53,7 +52,7 @@ class _Entries(msgspec.Struct):
     low: Array
     high: Array
     box: Array
-    second: Array  # [E, 3]: column, low, width
+    second: Array  # [E, len(Interval)]
     third: Array
 
 
@@ -77,7 +76,7 @@ def build_probe(segment: Segment, counts: Mapping[str, Array] | None = None) -> 
     grid = _grid(segment, entries, share, starts, bins)
     cells = np.zeros(grid.cells + 1, np.uint32)
     probe_kernels.count_cells(grid.spans, grid.pair, grid.pairs, cells)
-    records = np.empty((int(cells[-1]), fields_of(Probe)["records"].width), np.uint16)
+    records = np.empty((int(cells[-1]), len(Record)), np.uint16)
     probe_kernels.fill_cells(grid.spans, grid.pair, grid.pairs, cells, grid.content, records)
     alone = np.ones(len(entries.box), bool)
     alone[grid.rows] = False
@@ -150,7 +149,7 @@ def _grid(
 ) -> _Grid:
     exact = np.array([False, *(not term.elements for term in segment.terms)])
     exact &= segment.arrays.shift == 0  # coarse codes can't express the exact interval of an entry
-    rows = np.nonzero(exact[entries.column] & (entries.second[:, 0] > 0))[0]
+    rows = np.nonzero(exact[entries.column] & (entries.second[:, Interval.COLUMN] > 0))[0]
     low, high = entries.low[rows].astype(np.int64), entries.high[rows].astype(np.int64)
     column = entries.column[rows].astype(np.int64)
     total = np.concatenate([[0.0], np.cumsum(np.concatenate(share))])
@@ -159,17 +158,20 @@ def _grid(
     # the columns of a pair are sorted, whichever of the two has the access test
     access = np.column_stack([column, low, high - low])
     second = entries.second[rows].astype(np.int64)
-    swap = (second[:, 0] < column)[:, None]
+    swap = (second[:, Interval.COLUMN] < column)[:, None]
     one, two = np.where(swap, second, access), np.where(swap, access, second)
-    spans = np.column_stack(
-        [
-            bins[starts[test[:, 0]] + test[:, 1] + end]
-            for test in (one, two)
-            for end in (0, test[:, 2])
-        ]
-    ).astype(np.int64)
-    narrow = (spans[:, 1] - spans[:, 0] + 1) * (spans[:, 3] - spans[:, 2] + 1) <= MOST_CELLS
-    known, which = np.unique(one[:, 0] * len(share) + two[:, 0], return_inverse=True)
+    spans = np.empty((len(rows), len(Span)), np.int64)
+    for test, first, last in (
+        (one, Span.A_FIRST, Span.A_LAST),
+        (two, Span.B_FIRST, Span.B_LAST),
+    ):
+        place = starts[test[:, Interval.COLUMN]] + test[:, Interval.LOW]
+        spans[:, first], spans[:, last] = bins[place], bins[place + test[:, Interval.WIDTH]]
+    a_bins = spans[:, Span.A_LAST] - spans[:, Span.A_FIRST] + 1
+    b_bins = spans[:, Span.B_LAST] - spans[:, Span.B_FIRST] + 1
+    narrow = a_bins * b_bins <= MOST_CELLS
+    columns = one[:, Interval.COLUMN] * len(share) + two[:, Interval.COLUMN]
+    known, which = np.unique(columns, return_inverse=True)
     spared = np.bincount(which, np.where(narrow, visits, 0.0), minlength=len(known))
     worth = spared >= LEAST_VISITS
     kept = narrow & worth[which]
@@ -186,23 +188,27 @@ def _grid(
 
 def _pairs(one: Array, two: Array, starts: Array, bins: Array) -> tuple[Array, int]:
     """The rows of `pairs`, and their total number of cells."""
-    out = np.zeros((len(one), 4), np.int64)
+    out = np.zeros((len(one), len(Pair)), np.int64)
     if len(one) == 0:
         return out, 0
     sizes = np.maximum.reduceat(bins, starts[:-1]).astype(np.int64) + 1
     ends = np.cumsum(sizes[one] * sizes[two])
-    out[:, 0], out[:, 1], out[:, 3] = one, two, sizes[two]
-    out[1:, 2] = ends[:-1]
+    out[:, Pair.A], out[:, Pair.B], out[:, Pair.BINS] = one, two, sizes[two]
+    out[1:, Pair.CELL] = ends[:-1]
     return out, int(ends[-1])
 
 
 def _content(entries: _Entries, rows: Array, one: Array, two: Array) -> Array:
     """The records of entries, before they are copied to their cells."""
-    out = np.zeros((len(rows), fields_of(Probe)["records"].width), np.uint16)
-    out[:, 0:2], out[:, 2:4] = one[:, 1:], two[:, 1:]
-    out[:, 4:7] = entries.third[rows]
-    out[:, 8] = entries.box[rows] & 0xFFFF
-    out[:, 9] = entries.box[rows] >> 16
+    out = np.zeros((len(rows), len(Record)), np.uint16)
+    out[:, Record.A_LOW], out[:, Record.A_WIDTH] = one[:, Interval.LOW], one[:, Interval.WIDTH]
+    out[:, Record.B_LOW], out[:, Record.B_WIDTH] = two[:, Interval.LOW], two[:, Interval.WIDTH]
+    third = entries.third[rows]
+    out[:, Record.C] = third[:, Interval.COLUMN]
+    out[:, Record.C_LOW] = third[:, Interval.LOW]
+    out[:, Record.C_WIDTH] = third[:, Interval.WIDTH]
+    out[:, Record.BOX] = entries.box[rows] & 0xFFFF
+    out[:, Record.BOX_HIGH] = entries.box[rows] >> 16
     return out
 
 
@@ -212,16 +218,18 @@ def _groups(segment: Segment, alone: Array, low: Array) -> tuple[Array, Array]:
     arrays = segment.arrays
     places = np.concatenate([[0], np.cumsum(alone)])
     first, last = places[arrays.group_start], places[arrays.group_end]
-    indexed = np.full(len(first), -1)
-    groups = np.column_stack([arrays.group_column, first, last, arrays.group_width, indexed])
-    groups = np.ascontiguousarray(groups[first < last], dtype=np.int64)
+    groups = np.empty((len(first), len(Group)), np.int64)
+    groups[:, Group.COLUMN], groups[:, Group.WIDTH] = arrays.group_column, arrays.group_width
+    groups[:, Group.FIRST], groups[:, Group.END] = first, last
+    groups[:, Group.INDEX] = -1
+    groups = np.ascontiguousarray(groups[first < last])
     index, size = [np.zeros(0, np.uint32)], 0
     for group in groups:
-        codes = len(segment.terms[group[0] - 1].ranks) if group[0] else 1
-        if group[3] == 0 and codes <= MOST_CODES * (group[2] - group[1]):
-            here = low[group[1] : group[2]]
-            starts = group[1] + np.searchsorted(here, np.arange(codes + 1))
-            group[4] = size
+        column, begin, end = group[Group.COLUMN], group[Group.FIRST], group[Group.END]
+        codes = len(segment.terms[column - 1].ranks) if column else 1
+        if group[Group.WIDTH] == 0 and codes <= MOST_CODES * (end - begin):
+            starts = begin + np.searchsorted(low[begin:end], np.arange(codes + 1))
+            group[Group.INDEX] = size
             index.append(starts.astype(np.uint32))
             size += codes + 1
     return groups, np.concatenate(index)

@@ -5,6 +5,7 @@ Sizes: C columns, P pairs, Q cells, R records, G groups, S single entries.
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -14,11 +15,62 @@ from tidings.matching.array_fields import ArrayField, Int64, UInt8, UInt32
 from tidings.matching.jit.compiling import kernel, short_kernel
 from tidings.matching.jit.pointer_table import views_of
 from tidings.matching.rank_space.event_coder import IntegerCodes
-from tidings.matching.rank_space.lookup import code_of_integer
+from tidings.matching.rank_space.rank_kernels import code_of_integer
 from tidings.matching.segments.join_kernels import ListColumns, extras_hold, first_from
 from tidings.matching.segments.segment import Arrays
 
 Array = npt.NDArray[Any]
+
+
+class Pair(IntEnum):
+    """The columns of `pairs`: two columns of the segment, called A and B, with a grid."""
+
+    A = 0
+    B = 1
+    CELL = 2  # the first cell
+    BINS = 3  # the number of bins of B
+
+
+class Record(IntEnum):
+    """The columns of `records`: three tests of a box, and its number."""
+
+    A_LOW = 0
+    A_WIDTH = 1
+    B_LOW = 2
+    B_WIDTH = 3
+    C = 4  # the column of the third test
+    C_LOW = 5
+    C_WIDTH = 6
+    UNUSED = 7
+    BOX = 8  # the low half of the number
+    BOX_HIGH = 9  # the high half
+
+
+class Group(IntEnum):
+    """The columns of `groups`: single entries of one column and of similar width."""
+
+    COLUMN = 0
+    FIRST = 1  # the entries [FIRST, END)
+    END = 2
+    WIDTH = 3  # the greatest width of an entry
+    INDEX = 4  # where the group's index of points begins in single_index, or -1
+
+
+class Interval(IntEnum):
+    """The columns of an array of tests: the column of the segment, and an interval of codes."""
+
+    COLUMN = 0
+    LOW = 1
+    WIDTH = 2
+
+
+class Span(IntEnum):
+    """The columns of an array of spans: the bins of A and of B that an entry touches."""
+
+    A_FIRST = 0
+    A_LAST = 1
+    B_FIRST = 2
+    B_LAST = 3
 
 
 class Probe(NamedTuple):
@@ -26,20 +78,15 @@ class Probe(NamedTuple):
 
     bin_starts: Int64  # [C + 1]: where the bins of a column begin
     bins: UInt8  # the bin of each coarse code, column after column
-    pairs: Annotated[Array, ArrayField(np.int64, 4)]
-    """[P]: two columns, the first cell, the number of bins of the second column."""
+    pairs: Annotated[Array, ArrayField(np.int64, len(Pair))]  # [P]
     cells: UInt32  # [Q + 1]: where the records of a cell begin
-    records: Annotated[Array, ArrayField(np.uint16, 10)]
-    """[R]: three tests of a box (the two of the pair, then column, low and width of a third), 0,
-    and the number of the box in two halves."""
-    groups: Annotated[Array, ArrayField(np.int64, 5)]
-    """[G]: column, first and last single entry, greatest width, and the position of the group's
-    index of points in single_index, or -1."""
+    records: Annotated[Array, ArrayField(np.uint16, len(Record))]  # [R]
+    groups: Annotated[Array, ArrayField(np.int64, len(Group))]  # [G]
     single_low: UInt32  # [S]
     single_high: UInt32  # [S]
     single_box: UInt32  # [S]
-    single_first: Annotated[Array, ArrayField(np.uint16, 3)]
-    """[S]: column, low and width of the next test of the box."""
+    single_first: Annotated[Array, ArrayField(np.uint16, len(Interval))]
+    """[S]: the next test of the box."""
     single_index: UInt32  # for each code of an indexed column, where its entries begin
 
     @property
@@ -55,13 +102,12 @@ _views = views_of(*TABLE)
 def count_cells(spans, pair, pairs, cells):  # type: ignore[no-untyped-def]
     """Count the records of each cell, and compute from the counts where each cell begins.
 
-    spans int64 [E, 4]: the first and last bin in the first column, and in the second; pair int64
-    [E].
+    spans int64 [E, len(Span)]; pair int64 [E]: the pair of each entry; pairs, cells: see Probe.
     """
     for entry in range(spans.shape[0]):
-        start, width = pairs[pair[entry], 2], pairs[pair[entry], 3]
-        for row in range(spans[entry, 0], spans[entry, 1] + 1):
-            for place in range(spans[entry, 2], spans[entry, 3] + 1):
+        start, width = pairs[pair[entry], Pair.CELL], pairs[pair[entry], Pair.BINS]
+        for row in range(spans[entry, Span.A_FIRST], spans[entry, Span.A_LAST] + 1):
+            for place in range(spans[entry, Span.B_FIRST], spans[entry, Span.B_LAST] + 1):
                 cells[start + row * width + place + 1] += 1
     for cell in range(cells.shape[0] - 1):
         cells[cell + 1] += cells[cell]
@@ -69,12 +115,13 @@ def count_cells(spans, pair, pairs, cells):  # type: ignore[no-untyped-def]
 
 @kernel
 def fill_cells(spans, pair, pairs, cells, content, records):  # type: ignore[no-untyped-def]
-    """Copy the content of each entry (uint16 [E, 10]) into every cell that the entry spans."""
+    """Copy the content of each entry (uint16 [E, len(Record)]) into every cell that the entry
+    spans. The other arguments are those of `count_cells`."""
     place = cells[:-1].copy()
     for entry in range(spans.shape[0]):
-        start, width = pairs[pair[entry], 2], pairs[pair[entry], 3]
-        for row in range(spans[entry, 0], spans[entry, 1] + 1):
-            for column in range(spans[entry, 2], spans[entry, 3] + 1):
+        start, width = pairs[pair[entry], Pair.CELL], pairs[pair[entry], Pair.BINS]
+        for row in range(spans[entry, Span.A_FIRST], spans[entry, Span.A_LAST] + 1):
+            for column in range(spans[entry, Span.B_FIRST], spans[entry, Span.B_LAST] + 1):
                 cell = start + row * width + column
                 records[place[cell]] = content[entry]
                 place[cell] += 1
@@ -85,7 +132,8 @@ def left_holds(table, box, skipped, coarse, exact, dead, lists):  # type: ignore
     """Whether a box passes its extras and all its tests except the first `skipped` ones.
 
     This function takes the table instead of its views, because the views are 150 numbers that would
-    be put on the stack for each call.
+    be put on the stack for each call. Arguments: table as in `probe`; coarse uint16 [C] and exact
+    int64 [C, 1]: the codes; dead uint8, by slot; lists: ListColumns.
     """
     _, arrays, _ = _views(table)
     test, beyond = np.int64(arrays.box_tests[box]) + skipped, np.int64(arrays.box_tests[box + 1])
@@ -118,6 +166,8 @@ def probe(  # type: ignore[no-untyped-def]
         values   int64: the codes of all columns, then the numbers of the columns that have an
                  integer instead of its code; the kernel replaces each such integer with its code
         table    the pointer table of TABLE
+        dead     uint8, by slot
+        list_*   the arrays of ListColumns
         found    intp: receives the boxes that match, or their slots if `slots_wanted`
     """
     integers, arrays, tables = _views(table)
@@ -139,26 +189,29 @@ def probe(  # type: ignore[no-untyped-def]
         place[column] = bins[bin_starts[column] + np.int64(coarse[column])]
     count = 0
     # cells are scattered in memory; a separate loop lets the processor fetch many at once
-    spans = np.empty((pairs.shape[0], 2), np.int64)
+    slices = np.empty((pairs.shape[0], 2), np.int64)  # of the records in a cell: start and end
     for pair in range(pairs.shape[0]):
-        cell = pairs[pair, 2] + place[pairs[pair, 0]] * pairs[pair, 3] + place[pairs[pair, 1]]
-        spans[pair, 0], spans[pair, 1] = cells[cell], cells[cell + 1]
+        row, column = place[pairs[pair, Pair.A]], place[pairs[pair, Pair.B]]
+        cell = pairs[pair, Pair.CELL] + row * pairs[pair, Pair.BINS] + column
+        slices[pair, 0], slices[pair, 1] = cells[cell], cells[cell + 1]
     for pair in range(pairs.shape[0]):
-        code_a, code_b = coarse[pairs[pair, 0]], coarse[pairs[pair, 1]]
-        for at in range(spans[pair, 0], spans[pair, 1]):
+        code_a, code_b = coarse[pairs[pair, Pair.A]], coarse[pairs[pair, Pair.B]]
+        for at in range(slices[pair, 0], slices[pair, 1]):
+            code_c = coarse[records[at, Record.C]]
             if (
-                (np.uint16(code_a - records[at, 0]) <= records[at, 1])
-                & (np.uint16(code_b - records[at, 2]) <= records[at, 3])
-                & (np.uint16(coarse[records[at, 4]] - records[at, 5]) <= records[at, 6])
+                (np.uint16(code_a - records[at, Record.A_LOW]) <= records[at, Record.A_WIDTH])
+                & (np.uint16(code_b - records[at, Record.B_LOW]) <= records[at, Record.B_WIDTH])
+                & (np.uint16(code_c - records[at, Record.C_LOW]) <= records[at, Record.C_WIDTH])
             ):
-                box = np.int64(records[at, 8]) | np.int64(records[at, 9]) << 16
+                high = np.int64(records[at, Record.BOX_HIGH])
+                box = np.int64(records[at, Record.BOX]) | high << 16
                 if left_holds(table, box, 2, coarse, exact, dead, lists):
                     if count == found.shape[0]:
                         return -1
                     found[count] = box_slot[box] if slots_wanted else box
                     count += 1
     for group in range(groups.shape[0]):
-        column, end = groups[group, 0], groups[group, 2]
+        column, end = groups[group, Group.COLUMN], groups[group, Group.END]
         base = list_base[column]
         looks = 1
         if base >= 0:
@@ -167,16 +220,19 @@ def probe(  # type: ignore[no-untyped-def]
             code = values[column]
             if base >= 0:
                 code = np.int64(list_codes[list_starts[base] + look])
-            index = groups[group, 4]
+            index = groups[group, Group.INDEX]
             if index >= 0:
                 first, last = np.int64(single_index[index + code]), single_index[index + code + 1]
             else:
-                first = first_from(single_low, groups[group, 1], end, code - groups[group, 3])
+                least = code - groups[group, Group.WIDTH]
+                first = first_from(single_low, groups[group, Group.FIRST], end, least)
                 last = first_from(single_low, first, end, code + 1)
             for at in range(first, np.int64(last)):
                 if (np.int64(single_high[at]) >= code) & (
-                    np.uint16(coarse[single_first[at, 0]] - single_first[at, 1])
-                    <= single_first[at, 2]
+                    np.uint16(
+                        coarse[single_first[at, Interval.COLUMN]] - single_first[at, Interval.LOW]
+                    )
+                    <= single_first[at, Interval.WIDTH]
                 ):
                     box = np.int64(single_box[at])
                     if left_holds(table, box, 1, coarse, exact, dead, lists):

@@ -7,6 +7,10 @@
 
 Each place has a *mark*, and each search has a new number, its *stamp*. A place is marked if its
 mark is the current stamp, so marks need not be cleared between searches.
+
+`edges` is `Edges`. places, children, parents and below are uint32 or int64, any number of places;
+marks, over, up, down and covered int64, one for each place; stamps, counts and places alone are
+integers.
 """
 
 from __future__ import annotations
@@ -73,7 +77,8 @@ def climb(places, edges, marks, stamp, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def find_lowest(places, edges, over, stamp, out):  # type: ignore[no-untyped-def]
-    """The given places that are not a parent of another given place; `over` are marks."""
+    """The given places that are not a parent of another given place; `over` are marks.
+    Sets `out`, of the dtype of places; returns how many there are."""
     for at in range(places.shape[0]):
         is_patched, first, last = span_of(edges, np.int64(places[at]))
         for edge in range(first, last):
@@ -117,7 +122,8 @@ def find_changed(below, edges, up, up_stamp, down, down_stamp, changed, is_child
 def rewrite(changed, is_child, node, edges, up, stamp, patches, filled):  # type: ignore[no-untyped-def]
     """Give the changed places their new parents: without the parents marked in `up`, and with the
     new node if the place is its child. Patches are numbered from `patches`, and the pool is filled
-    from `filled` on; returns the end of the filled part."""
+    from `filled` on; returns the end of the filled part. changed, is_child: from
+    `find_changed`."""
     for at in range(changed.shape[0]):
         is_patched, first, last = span_of(edges, np.int64(changed[at]))
         number = patches + at

@@ -70,7 +70,8 @@ def sort_lists(starts, values):  # type: ignore[no-untyped-def]
 
 @kernel
 def count_members(starts, places, member_starts, out_starts):  # type: ignore[no-untyped-def]
-    """Fill out_starts with the running total of members over the matches of all events."""
+    """Fill out_starts with the running total of members over the matches of all events;
+    see the top of the module for the arrays."""
     count = 0
     for event in range(starts.shape[0] - 1):
         for at in range(starts[event], starts[event + 1]):

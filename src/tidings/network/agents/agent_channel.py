@@ -26,7 +26,14 @@ from tidings.network.agents.tags.preprocessors import Preprocessors
 from tidings.network.lives import draw_life
 from tidings.routing.clients import Phase, Subscriber
 from tidings.routing.forwarding import Cache, MovingRouter, Name, Sent
-from tidings.routing.protocol import NONE, Break, find_exact, messages as m, relate_dialect
+from tidings.routing.protocol import (
+    DEFAULT_DIALECT,
+    NONE,
+    Break,
+    find_exact,
+    messages as m,
+    relate_dialect,
+)
 
 UPSTREAM = "<upstream>"
 FEW = 8  # more publications than this are sent together, directly over the link
@@ -147,7 +154,7 @@ class AgentChannel(Publishing):
             raise Refusal("the notification can't be tagged, because its attributes are refused")
         return Header(tag)
 
-    async def node_of(self, interest: str, dialect: str = "sql") -> int:
+    async def node_of(self, interest: str, dialect: str = DEFAULT_DIALECT) -> int:
         """The node of a filter, if this process or a preprocessor knows it; 0 if nobody is
         subscribed to the filter. Other agents can subscribe to the node by its number."""
         view = self._following.view
@@ -163,7 +170,7 @@ class AgentChannel(Publishing):
             raise Refusal(found.refusal)
         return found.node
 
-    async def grant(self, interest: str, dialect: str = "sql") -> SignedGrant:
+    async def grant(self, interest: str, dialect: str = DEFAULT_DIALECT) -> SignedGrant:
         """Obtain a signed grant for the node of a filter from a preprocessor, for
         `subscribe(grant=...)`. Raise EnvironmentProblem if no preprocessor answers, and Refusal if
         the filter is refused, or if no preprocessor signs grants."""
@@ -206,7 +213,7 @@ class AgentChannel(Publishing):
     def subscribe(
         self,
         interest: str | Mapping[str, Any] = "",
-        dialect: str = "sql",
+        dialect: str = DEFAULT_DIALECT,
         *,
         node: int | None = None,
         grant: SignedGrant | None = None,
@@ -288,7 +295,12 @@ class AgentChannel(Publishing):
             self._grants.use(number, grant, machine)
         subscription = Subscription(self, machine, timeout)
         self._subscriptions[number] = machine, subscription
-        if self._tagging == "preprocessor" and dialect == "sql" and granted is None and not name:
+        if (
+            self._tagging == "preprocessor"
+            and dialect == DEFAULT_DIALECT
+            and granted is None
+            and not name
+        ):
             self._spawn(self._start_placed(number, machine, interest))
         else:
             self._hand_over(number, machine.start(self._now))
@@ -297,7 +309,7 @@ class AgentChannel(Publishing):
     async def _start_placed(self, number: int, machine: Subscriber, interest: str) -> None:
         """Start a subscription. If there is a preprocessor, it finds the place of the filter, so
         that the rendezvous point has less to do."""
-        found = await self._preprocessors.place(interest, "sql", makes=True)
+        found = await self._preprocessors.place(interest, DEFAULT_DIALECT, makes=True)
         if number in self._subscriptions:
             machine.propose(0 if found is None else found.node)
             self._hand_over(number, machine.start(self._now))

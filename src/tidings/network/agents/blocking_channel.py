@@ -11,6 +11,7 @@ from tidings.network.agents.agent_link import LinkState
 from tidings.network.agents.arrow_rows import ArrowRows, Pairs
 from tidings.network.agents.grants import SignedGrant
 from tidings.network.agents.tags.header import Header
+from tidings.routing.protocol import DEFAULT_DIALECT
 
 _Told = TypeVar("_Told")
 
@@ -94,18 +95,18 @@ class BlockingChannel(Generic[_Told]):
         found: Header = self._agent.run(self._channel.header(attributes))
         return found
 
-    def node_of(self, interest: str, dialect: str = "sql") -> int:
+    def node_of(self, interest: str, dialect: str = DEFAULT_DIALECT) -> int:
         """The node of a filter in this channel; see `Agent.node_of`."""
         found: int = self._agent.run(self._channel.node_of(interest, dialect))
         return found
 
-    def grant(self, interest: str, dialect: str = "sql") -> SignedGrant:
+    def grant(self, interest: str, dialect: str = DEFAULT_DIALECT) -> SignedGrant:
         """Obtain a signed grant for the node of a filter; see `Agent.grant`."""
         found: SignedGrant = self._agent.run(self._channel.grant(interest, dialect))
         return found
 
     def subscribe(
-        self, interest: str | Mapping[str, Any] = "", dialect: str = "sql", **how: Any
+        self, interest: str | Mapping[str, Any] = "", dialect: str = DEFAULT_DIALECT, **how: Any
     ) -> _Told:
         """Subscribe to a filter; see `BlockingAgent.subscribe`."""
         found: _Told = self._agent.run(self._subscribe(interest, dialect, how, self._channel))

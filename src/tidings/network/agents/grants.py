@@ -16,7 +16,7 @@ import msgspec
 from tidings.model import TidingsError
 from tidings.network.agents.refusals import Refusal
 from tidings.routing.clients import Subscriber
-from tidings.routing.protocol import messages as m, unpack_grant
+from tidings.routing.protocol import DEFAULT_DIALECT, messages as m, unpack_grant
 
 FIRST = 1 << 61  # the first request number; other questions of an agent have lower numbers
 AGAIN = 30.0  # seconds before another attempt to renew a grant
@@ -29,7 +29,7 @@ class SignedGrant(msgspec.Struct, frozen=True):
 
     data: bytes
     interest: str = ""
-    dialect: str = "sql"
+    dialect: str = DEFAULT_DIALECT
 
     @property
     def node(self) -> int:

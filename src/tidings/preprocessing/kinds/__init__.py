@@ -19,7 +19,7 @@ filters in every dialect.
 Used by channel and by the view of a channel; broker reads definitions from files. Start at kind.py.
 """
 
-from tidings.preprocessing.kinds.application import GROUP, InterestClass, version_of
+from tidings.preprocessing.kinds.application import InterestClass, version_of
 from tidings.preprocessing.kinds.definition import (
     DIALECTS,
     PREDICATE_MILLIS,
@@ -37,7 +37,6 @@ from tidings.preprocessing.kinds.making import (
 
 __all__ = [
     "DIALECTS",
-    "GROUP",
     "PREDICATE_MILLIS",
     "InterestClass",
     "Kind",

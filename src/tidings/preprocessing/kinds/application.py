@@ -18,6 +18,7 @@ from tidings.filters import Attributes, Filter
 from tidings.model import EnvironmentProblem, Event, FilterError, NotificationError, allow_pandas
 from tidings.preprocessing.kinds.definition import KindDefinition
 from tidings.preprocessing.kinds.kind import Kind
+from tidings.routing.protocol import DEFAULT_DIALECT
 
 GROUP = "tidings.preprocessors"
 NAME = "application"
@@ -49,7 +50,9 @@ class Application(Kind):
         self._name = definition.entry_point
         self._object = load_object(definition)
 
-    def parse(self, text: str, dialect: str = "sql", most_parts: int | None = None) -> Filter:
+    def parse(
+        self, text: str, dialect: str = DEFAULT_DIALECT, most_parts: int | None = None
+    ) -> Filter:
         if dialect != NAME:
             return super().parse(text, dialect, most_parts)
         try:

@@ -47,7 +47,7 @@ class KindDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
         return Ontology(self.parents, self.synonyms, self.retired)
 
     def with_ontology(self, ontology: Ontology) -> KindDefinition:
-        parents = {name: tuple(above) for name, above in ontology.declared().items()}
+        parents = {name: tuple(above) for name, above in ontology.list_parents().items()}
         return msgspec.structs.replace(
             self, parents=parents, synonyms=ontology.synonyms, retired=ontology.retired
         )

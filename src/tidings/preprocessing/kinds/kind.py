@@ -9,6 +9,7 @@ from tidings.model import Event, FilterError
 from tidings.preprocessing.kinds.definition import KindDefinition
 from tidings.preprocessing.predicates import Decisions
 from tidings.preprocessing.predicates.call_index import need_callable
+from tidings.routing.protocol import DEFAULT_DIALECT
 
 CONTENT = KindDefinition()
 
@@ -28,7 +29,9 @@ class Kind:
         self.functions = self.decisions.functions(definition.callable_predicates)
         """The predicates that filters may call; they look up `decisions`."""
 
-    def parse(self, text: str, dialect: str = "sql", most_parts: int | None = None) -> Filter:
+    def parse(
+        self, text: str, dialect: str = DEFAULT_DIALECT, most_parts: int | None = None
+    ) -> Filter:
         """The filter of an interest; raises FilterError if the interest is refused."""
         try:
             found = parse(

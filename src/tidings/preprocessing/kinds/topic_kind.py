@@ -21,6 +21,7 @@ from tidings.filters.language import Attribute, Call, Literal
 from tidings.model import Event, FilterError, NotificationError
 from tidings.preprocessing.kinds.definition import KindDefinition
 from tidings.preprocessing.kinds.kind import Kind
+from tidings.routing.protocol import DEFAULT_DIALECT
 
 _WHERE = re.compile(r"\s+where\s+", re.IGNORECASE)
 
@@ -39,7 +40,9 @@ class Topics(Kind):
         assert ontology is not None
         self.ontology: Ontology = ontology
 
-    def parse(self, text: str, dialect: str = "sql", most_parts: int | None = None) -> Filter:
+    def parse(
+        self, text: str, dialect: str = DEFAULT_DIALECT, most_parts: int | None = None
+    ) -> Filter:
         if dialect != self.dialect:
             return super().parse(text, dialect, most_parts)
         found = next((one for one in _split(text) if one[0] in self.ontology), None)
@@ -77,7 +80,7 @@ class Topics(Kind):
         return f"there is no {self.noun} {topic[:60]!r}; {hint}"
 
     def _some(self) -> str:
-        parents = self.ontology.declared()
+        parents = self.ontology.list_parents()
         tops = sorted(name for name, above in parents.items() if not above)
         rest = len(parents) - len(tops[:8])
         return f"expected one of {', '.join(tops[:8])}" + (f" and {rest} more" if rest else "")

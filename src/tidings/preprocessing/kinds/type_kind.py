@@ -33,7 +33,7 @@ class Types(Topics):
         self._all = frozenset[str]().union(*names.values())
         self._foreign: dict[str, frozenset[str]] = {}
         """For each type, the attributes that only other types have."""
-        for type_ in self.ontology.declared():
+        for type_ in self.ontology.list_parents():
             above = (own for one, own in names.items() if self.ontology.isa(type_, one))
             self._foreign[type_] = self._all - frozenset[str]().union(*above)
         for type_ in self.ontology.retired:

@@ -81,9 +81,6 @@ class Clusters(ABC, Generic[Located]):
             self._clusters[number].members = set(members)
             self._of.update(dict.fromkeys(members, number))
 
-    def cluster_of(self, value: Located) -> Cluster[Located]:
-        return self._clusters[self._of[value]]
-
     def __iter__(self) -> Iterator[Cluster[Located]]:
         return iter(self._clusters.values())
 

@@ -9,7 +9,7 @@
     related.py       subscriptions that want related messages, by weight
     gates.py         finds them through an exact test as well
     postings.py, merit_kernels.py    what a term finds, as arrays; merits added up in compiled code
-    plans.py         what to send at once for values that come again and again
+    frame_plans.py   what to send at once for values that come again and again
     forwarded_merit.py    the merit of a message for a queue
     hop_frames.py    what is sent to one hop
     repository.py    all together: propose, complete, work

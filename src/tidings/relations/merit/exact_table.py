@@ -180,10 +180,6 @@ class ExactTable:
             if values is not None:
                 yield group, values
 
-    def lacks_answers(self, event: Event, answered: Found) -> bool:
-        """Whether some answer for the event could be stored, but is not."""
-        return any(group not in answered for group, _ in self.decisive(event))
-
     def search(self, event: Event, skip: Container[Group] = ()) -> Found:
         """The ids that match, in all groups except those to skip."""
         found = Found((group, []) for group in self._known if group not in skip)

@@ -24,8 +24,8 @@ from tidings.model import Event, TidingsError
 from tidings.relations.clusters import ClusterStore, ForwardedNode, Hit, StoreSettings
 from tidings.relations.merit.event_terms import Reading, TermReader, values_of
 from tidings.relations.merit.exact_table import ExactTable, Found, Group, Values
+from tidings.relations.merit.frame_plans import UNPLANNED, Plan, Plans, Sightings
 from tidings.relations.merit.hop_frames import Frame
-from tidings.relations.merit.plans import UNPLANNED, Plan, Plans, Sightings
 from tidings.relations.merit.postings import Postings
 from tidings.relations.merit.related import RelatedInterests, RelatedMatch
 from tidings.relations.merit.scoring import Limit, best_nodes, choose_hops

@@ -35,7 +35,8 @@ class Limit(msgspec.Struct, frozen=True):
 
 
 def score_hops(hits: Iterable[Hit], best: int) -> dict[Hashable, float]:
-    """The merit of each hop: the sum of its best nodes."""
+    """The merit of each hop: the sum of its best nodes. Only tests call this; kernels compute the
+    same from arrays."""
     merits: dict[Hashable, list[float]] = {}
     for hit in hits:
         merits.setdefault(hit.node.hop, []).append(hit.merit)

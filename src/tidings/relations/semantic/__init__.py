@@ -18,7 +18,6 @@ This folder does not deal with messages that were forwarded. Users get these nam
 from tidings.relations.semantic.acquaintances import People
 from tidings.relations.semantic.calendar import (
     DAY,
-    MONTHS,
     WEEKDAYS,
     Calendar,
     YearlyRule,
@@ -27,7 +26,7 @@ from tidings.relations.semantic.calendar import (
 )
 from tidings.relations.semantic.dictionary import Dictionary, Entry, TableDictionary
 from tidings.relations.semantic.gazetteer import Gazetteer
-from tidings.relations.semantic.semantic_store import EXACT, Edge, SemanticStore
+from tidings.relations.semantic.semantic_store import Edge, SemanticStore
 from tidings.relations.semantic.term_bytes import decode_terms, encode_terms
 from tidings.relations.semantic.term_values import (
     CONTEXTS,
@@ -48,8 +47,6 @@ from tidings.relations.semantic.words import Words
 __all__ = [
     "CONTEXTS",
     "DAY",
-    "EXACT",
-    "MONTHS",
     "WEEKDAYS",
     "Calendar",
     "Context",

@@ -71,7 +71,8 @@ class Tree:
         return _walk(self._children, name, links)
 
     def path_length(self, below: str, above: str) -> int | None:
-        """The number of links from a name up to another; None if the other is not above it."""
+        """The number of links from a name up to another; None if the other is not above it.
+        Only tests call this."""
         if below == above:
             return 0
         return self.ancestors(below, len(self)).get(above)

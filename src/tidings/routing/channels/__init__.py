@@ -27,7 +27,7 @@ reads a clock. Used by network, broker and studies. Users need only `Route`, to 
 own programs. Start at channels.py.
 """
 
-from tidings.routing.channels.channel import Channel, Machine
+from tidings.routing.channels.channel import Channel
 from tidings.routing.channels.channel_link import Out
 from tidings.routing.channels.channels import KEEP_ALIVE, Channels
 from tidings.routing.channels.credit import WINDOW, Flow, Frames
@@ -37,5 +37,5 @@ from tidings.routing.channels.routes import Route, Routes
 
 __all__ = [
     "ABOVE", "KEEP_ALIVE", "WINDOW", "Channel", "Channels", "Flow", "Frames", "Heard", "Links",
-    "Machine", "Out", "Repeats", "Route", "Routes",
+    "Out", "Repeats", "Route", "Routes",
 ]  # fmt: skip

@@ -3,23 +3,10 @@ numbers on links."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from tidings.routing.channels.sleeping import Asleep
-from tidings.routing.forwarding.neighbours import Name, Neighbour, Sent
-from tidings.routing.protocol import messages as m
-
-
-class Machine(Protocol):
-    """A router, or a rendezvous point."""
-
-    @property
-    def neighbours(self) -> Mapping[Name, Neighbour]: ...
-    def receive(self, sender: Name, message: m.Message, now: float) -> list[Sent]: ...
-    def tick(self, now: float) -> list[Sent]: ...
-    def drop(self, name: Name) -> None: ...
-    def drain_outgoing(self) -> list[Sent]: ...
+from tidings.routing.forwarding.neighbours import Name
 
 
 class Channel:

@@ -7,15 +7,15 @@
 
     subscriber.py     one interest: delivers every matching notification once, or reports its loss
     joining.py        how it gets its node, and continues under its name
-    stream.py         the notifications that have arrived, and those that are missing
+    node_stream.py    the notifications that have arrived, and those that are missing
     questions.py      the open questions, and when to ask them again
     delivering/       hands notifications to the application, once, whole and in order
-    items.py          what a subscription yields
-    confirming.py     what was confirmed of a named subscription
-    unsettled.py      the publications that are not settled, and which of them to send next
-    publisher.py      stamps, and what to do when the rendezvous point has lost notifications
-    choosing.py       which router an agent should use, by load and round trip
-    acknowledged_runs.py   the stamps that were acknowledged to a publisher
+    items.py              what a subscription yields
+    confirming.py         what was confirmed of a named subscription
+    unsettled.py          the publications that are not settled, and which of them to send next
+    publisher.py          stamps, and what to do when the rendezvous point has lost notifications
+    choosing.py           which router an agent should use, by load and round trip
+    acknowledged_runs.py  the stamps that were acknowledged to a publisher
     tracking/         which numbers of each node have arrived, and which are missing
     tagging/          what a pipeline follows, and the parts that it hands over
 

@@ -25,8 +25,8 @@ from __future__ import annotations
 from enum import Enum
 
 from tidings.routing.clients.confirming import Confirming
-from tidings.routing.clients.stream import Stream
-from tidings.routing.protocol import messages as m
+from tidings.routing.clients.node_stream import Stream
+from tidings.routing.protocol import DEFAULT_DIALECT, messages as m
 from tidings.routing.protocol.lineage import Break, Standing
 
 NO_NODE = "the rendezvous point no longer had the filter"
@@ -253,7 +253,7 @@ class Joining:
         self.asked = self._stream.now
         request = self._stream.questions.number()
         # the same text in another dialect is another filter
-        words = b"" if self._dialect == "sql" else self._dialect.encode() + b": "
+        words = b"" if self._dialect == DEFAULT_DIALECT else self._dialect.encode() + b": "
         life, node = self._standing.life, self._stream.node
         self._stream.sent.append(m.Resume(life, request, name, node, words + self._interest))
 

@@ -21,9 +21,9 @@ from tidings.routing.clients.confirming import Confirming
 from tidings.routing.clients.delivering import HandOut, Ordering
 from tidings.routing.clients.items import Delivery, Lost, Told
 from tidings.routing.clients.joining import Joining, Phase
-from tidings.routing.clients.stream import Stream
+from tidings.routing.clients.node_stream import Stream
 from tidings.routing.forwarding.neighbours import Name, Sent
-from tidings.routing.protocol import messages as m
+from tidings.routing.protocol import DEFAULT_DIALECT, messages as m
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.lineage import Break, LineageVerdict, Standing
 from tidings.routing.protocol.times import Times
@@ -55,7 +55,7 @@ class Subscriber:
         interest: bytes,
         times: Times | None = None,
         most: int = 1 << 62,
-        dialect: str = "sql",
+        dialect: str = DEFAULT_DIALECT,
         matched: Callable[[m.Notification], tuple[str, ...]] = lambda _: (),
         *,
         ordered: bool = False,

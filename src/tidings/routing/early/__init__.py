@@ -24,14 +24,13 @@ from tidings.routing.early.early_bodies import (
     SentBodies,
 )
 from tidings.routing.early.early_frames import Early, decode_early, encode_early
-from tidings.routing.early.shared_bodies import MOST_NODE_BYTES, SharedBodies, SharedBody
+from tidings.routing.early.shared_bodies import SharedBodies, SharedBody
 
 __all__ = [
     "LARGEST_BODY",
     "LEAST_BODY",
     "MOST_BODIES",
     "MOST_BYTES",
-    "MOST_NODE_BYTES",
     "Early",
     "KeptBodies",
     "SentBodies",

@@ -27,7 +27,7 @@ LOCATOR = "<preprocessor>"
 """The receiver of questions for places; no neighbour can have such a name."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class KnownPlace(msgspec.Struct, frozen=True):
     """The place of a node among all nodes of the channel at a version."""
 
     version: int
@@ -41,7 +41,7 @@ class Locating:
     def __init__(self) -> None:
         self.is_on = False
         """Is there a preprocessor to ask?"""
-        self._asked: dict[int, Place | None] = {}  # by node: its place, once it is known
+        self._asked: dict[int, KnownPlace | None] = {}  # by node: its place, once it is known
         self.located = 0
         """How many places preprocessors gave."""
 
@@ -64,11 +64,11 @@ class Locating:
                 continue
             found = given.get(node)
             if answer is not None and found is not None:
-                self._asked[node] = Place(answer.version, found.above, found.below)
+                self._asked[node] = KnownPlace(answer.version, found.above, found.below)
                 self.located += 1
             yield node, found is not None
 
-    def use(self, node: int) -> Place | None:
+    def use(self, node: int) -> KnownPlace | None:
         """Return the place of a node, and forget it."""
         return self._asked.pop(node, None)
 

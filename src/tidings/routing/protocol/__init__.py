@@ -41,6 +41,7 @@ from tidings.routing.protocol.lineage import Break, Lineage, Span, mark_revised
 from tidings.routing.protocol.marks import pack_marks
 from tidings.routing.protocol.messages import KEY_ID, MOST_STEPS, Life, Mark, Notification, Range
 from tidings.routing.protocol.stored_interest import (
+    DEFAULT_DIALECT,
     pack_interest,
     relate_dialect,
     split_dialect,
@@ -52,6 +53,7 @@ from tidings.routing.protocol.tickets import Ticket, pack_ticket, split_ticket, 
 from tidings.routing.protocol.times import Times
 
 __all__ = [
+    "DEFAULT_DIALECT",
     "KEY_ID",
     "LONG",
     "MAGIC",

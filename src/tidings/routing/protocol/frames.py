@@ -62,8 +62,6 @@ _SWITCH = struct.Struct("<IBBI")
 _SWITCH_KIND = SWITCH | VERSION << 8
 _EARLY_KINDS = EARLY | VERSION << 8, REFERENCE | VERSION << 8
 SWITCH_SIZE = _SWITCH.size
-MOST_CHANNEL = (1 << 32) - 1
-"""The highest number of a channel on a link."""
 HEAD = _HEAD.size
 EARLY_HEAD = 32
 """The size of an early frame without its parts: see routing/early."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-DEFAULT = "sql"
+DEFAULT_DIALECT = "sql"
 _RELATED = "+related="
 
 
@@ -55,7 +55,7 @@ def split_related(stored: bytes) -> RelatedInterest | None:
 
 
 def pack_interest(text: bytes, dialect: str) -> bytes:
-    return text if dialect == DEFAULT else b"\0%b\0%b" % (dialect.encode(), text)
+    return text if dialect == DEFAULT_DIALECT else b"\0%b\0%b" % (dialect.encode(), text)
 
 
 def unpack_interest(stored: bytes) -> tuple[bytes, str]:
@@ -65,4 +65,4 @@ def unpack_interest(stored: bytes) -> tuple[bytes, str]:
         dialect, found, text = stored[1:].partition(b"\0")
         if found and dialect.isascii():
             return text, dialect.decode()
-    return stored, DEFAULT
+    return stored, DEFAULT_DIALECT

@@ -166,7 +166,7 @@ def _stage(
     it."""
     from pyspark.sql import functions as f
 
-    shown = shown_columns(df.schema, tested, time) if samples else []
+    shown = choose_columns(df.schema, tested, time) if samples else []
     names = list(dict.fromkeys([*tested, *shown, *([] if time is None else [time])]))
     columns = [_column(df, name).alias(f"c{at}") for at, name in enumerate(names)]
     if samples:
@@ -187,7 +187,7 @@ def _stage(
     return df.select(*columns).mapInArrow(counter, "part binary"), task
 
 
-def shown_columns(schema: StructType, tested: list[str], time: str | None) -> list[str]:
+def choose_columns(schema: StructType, tested: list[str], time: str | None) -> list[str]:
     """The columns of a sample: the time, the columns that filters test, and other columns up to
     SHOWN in total."""
     names = schema.fieldNames()

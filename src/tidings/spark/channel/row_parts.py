@@ -153,7 +153,7 @@ def _rows_of(
     for file in reader.files(commit):
         # if the workers encoded the bodies, no other columns are read
         columns = [NODES, PAYLOAD] if PAYLOAD in reader.schema(file).names else None
-        for batch in reader.stored_batches(file, columns):
+        for batch in reader.read_stored(file, columns):
             nodes = batch.column(NODES)
             bodies = batch.column(PAYLOAD) if columns else _encode(batch, commit, extra, time)
             starts = np.frombuffer(bodies.buffers()[1], np.int32)[bodies.offset :]

@@ -143,7 +143,7 @@ def build_snapshot(
         need_place(target)
     with _work_folder(_work_place(rows.sparkSession, target, work)) as folder:
         build = _Build(rows.sparkSession, folder, attributes, progress or (lambda _: None))
-        count = build.read(rows, skipped_address(target) if errors == "collect" else None)
+        count = build.read(rows, locate_skipped(target) if errors == "collect" else None)
         build.sort(count)
         snapshot = build.compile(number)
         build.progress("saving")
@@ -158,7 +158,7 @@ def build_snapshot(
     return Snapshot.open(target, attributes)
 
 
-def skipped_address(target: str | Path) -> str:
+def locate_skipped(target: str | Path) -> str:
     """The address of the rows that `errors="collect"` left out."""
     address = target.as_uri() if isinstance(target, Path) else target.rstrip("/")
     return f"{address}.skipped"

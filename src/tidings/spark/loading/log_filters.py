@@ -20,7 +20,7 @@ import msgspec
 
 from tidings.filters import Attributes, Filter, parse
 from tidings.model import FilterError, Id, TidingsError
-from tidings.routing.protocol import split_dialect
+from tidings.routing.protocol import DEFAULT_DIALECT, split_dialect
 from tidings.spark.tagging.worker import Change
 from tidings.store import Change as LogChange
 
@@ -95,7 +95,7 @@ class Written(NamedTuple):
     text: str
     key: bytes
     node: int
-    dialect: str = "sql"
+    dialect: str = DEFAULT_DIALECT
     is_node: bool = False
     """Whether the rendezvous point made the node for agents; if so, the filter can't be added
     again."""

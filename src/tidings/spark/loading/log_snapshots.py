@@ -239,6 +239,6 @@ def _version(path: Path) -> int:
 
 
 def _digest(attributes: Attributes | None) -> str:
-    declared = None if attributes is None else attributes.declared()
+    declared = None if attributes is None else attributes.to_declared()
     told = msgspec.json.encode([LANGUAGE, NUMBERING, declared], order="deterministic")
     return hashlib.sha256(told).hexdigest()[:12]

@@ -21,7 +21,7 @@ Start at outbox.py.
 from tidings.spark.outbox.batches.batch_stages import EXTRA
 from tidings.spark.outbox.outbox import Commit, Outbox
 from tidings.spark.outbox.outbox_check import OutboxCheck
-from tidings.spark.outbox.outbox_reading import OutboxReader, grain_of
+from tidings.spark.outbox.outbox_reading import OutboxReader
 
 __all__ = [
     "EXTRA",
@@ -29,5 +29,4 @@ __all__ = [
     "Outbox",
     "OutboxCheck",
     "OutboxReader",
-    "grain_of",
 ]

@@ -27,7 +27,7 @@ from pathlib import Path
 import msgspec
 
 from tidings.model import EnvironmentProblem, TidingsError
-from tidings.store.groups import START, Group, GroupLog, Place, Position, Walk
+from tidings.store.groups import START, Group, GroupLog, Position, RecordPlace, Walk
 from tidings.store.numbers import pack_counts, unpack_counts
 
 WHOLE = 16 << 20  # a log of up to this many bytes is read in full at every start
@@ -106,8 +106,8 @@ class Commits:
         self._log = GroupLog(folder)
         self._writes = False
         self._first = 0  # the batch of the first commit in memory
-        self._places: list[Place] = []
-        self._numbers: dict[int, Place] = {}  # by batch, in order
+        self._places: list[RecordPlace] = []
+        self._numbers: dict[int, RecordPlace] = {}  # by batch, in order
         self._end = START
         self._walk: Walk | None = None  # set from `begin` until the first append
 

@@ -111,7 +111,7 @@ def stored_columns(wanted: list[str], stored: list[str]) -> list[str]:
     return [*found, NODES] if PLACES in found and NODES not in found else found
 
 
-def numbered_schema(stored: pa.Schema) -> pa.Schema:
+def add_numbers_to_schema(stored: pa.Schema) -> pa.Schema:
     """The columns that readers get from a file with the given stored columns."""
     none = pa.RecordBatch.from_arrays([pa.nulls(0, one.type) for one in stored], schema=stored)
     return RowNumbers(0, {}).join(none).schema if PLACE in stored.names else stored

@@ -29,8 +29,8 @@ from tidings.spark.outbox.batches.numbering import PLACE
 from tidings.spark.outbox.commits import Commit, Commits
 from tidings.spark.outbox.numbered_rows import (
     RowNumbers,
+    add_numbers_to_schema,
     number_files,
-    numbered_schema,
     stored_columns,
 )
 from tidings.spark.outbox.outbox import HOME
@@ -113,13 +113,11 @@ class OutboxReader:
 
     def batches(self, file: str, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of a file, with their numbers."""
-        for rows in self.stored_batches(file, columns):
+        for rows in self.read_stored(file, columns):
             found = self.numbers_of(file).join(rows) if PLACE in rows.schema.names else rows
             yield found if columns is None else found.select(columns)
 
-    def stored_batches(
-        self, file: str, columns: list[str] | None = None
-    ) -> Iterator[pa.RecordBatch]:
+    def read_stored(self, file: str, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of a file as they are stored, with places instead of numbers; `columns` may
         name the numbers."""
         try:
@@ -148,7 +146,9 @@ class OutboxReader:
 
     def schema(self, file: str) -> pa.Schema:
         """The columns of a file, as readers get them."""
-        return numbered_schema(pq.read_schema(f"{self._root}/{file}", filesystem=self._system))
+        return add_numbers_to_schema(
+            pq.read_schema(f"{self._root}/{file}", filesystem=self._system)
+        )
 
 
 def grain_of(file: str) -> str | None:

@@ -5,7 +5,7 @@ sinks.
                        one job, on the workers
 
     settings.py               reads and checks the pipeline file
-    streams.py                sources: raw rows, and how to decode them
+    source_streams.py         sources: raw rows, and how to decode them
     subscription_source.py    a fixed snapshot, or a change log that is followed
     inputs.py                 opens the subscriptions; checks that they fit the source's columns
     pipeline.py               runs the batches
@@ -23,9 +23,9 @@ The names exported here are for cli and studies; users write a file and run `tid
 from tidings.spark.pipeline.dead_letters import (
     Letter,
     LetterReplay,
+    list_replayed,
     read_letters,
     replay_letters,
-    replayed_letters,
 )
 from tidings.spark.pipeline.inputs import RESERVED
 from tidings.spark.pipeline.inspection import inspect, need_log, need_places
@@ -45,6 +45,7 @@ __all__ = [
     "StoppablePipeline",
     "inspect",
     "known_columns",
+    "list_replayed",
     "load_settings",
     "need_driver",
     "need_log",
@@ -52,7 +53,6 @@ __all__ = [
     "read_letters",
     "read_status",
     "replay_letters",
-    "replayed_letters",
     "session_at",
     "session_for",
 ]

@@ -32,9 +32,9 @@ from tidings.notifications import Decoded, decode_json, decode_text_columns
 from tidings.spark.outbox.outbox import Outbox
 from tidings.spark.outbox.outbox_reading import OutboxReader
 from tidings.spark.outbox.sealed_files import read_sealed, write_sealed
-from tidings.spark.pipeline.inputs import declare_columns, known_description
+from tidings.spark.pipeline.inputs import declare_columns, find_description
 from tidings.spark.pipeline.settings import Files, Kafka, Settings
-from tidings.spark.pipeline.streams import declared_columns
+from tidings.spark.pipeline.source_streams import read_declared_schema
 
 REPLAYED = "replayed"
 _BREAKS = re.compile(r"[\r\n]+")
@@ -78,7 +78,7 @@ def read_letters(reader: OutboxReader, first: int = 0, end: int | None = None) -
                     row += 1
 
 
-def replayed_letters(outbox: str | Path) -> set[Name]:
+def list_replayed(outbox: str | Path) -> set[Name]:
     """The letters that were replayed; the outbox must be local."""
     return {name for one in _records(Outbox(outbox)).values() for name in one.letters}
 
@@ -109,7 +109,7 @@ def replay_letters(
     outbox = Outbox(settings.at(settings.outbox.path))
     if not outbox.home.is_dir():
         raise TidingsError(f"outbox.path: there is no outbox in {outbox.path}")
-    settings = declare_columns(settings, known_description(settings, outbox.channel_folder))
+    settings = declare_columns(settings, find_description(settings, outbox.channel_folder))
     try:
         lock = take_lock(outbox.home / "replay.lock")
     except BlockingIOError:
@@ -163,7 +163,7 @@ def _sort_out(
 
 
 def _decode(settings: Settings, form: str, texts: list[str]) -> Decoded:
-    schema = declared_columns(settings)
+    schema = read_declared_schema(settings)
     if form == "json":
         return decode_json(pa.array(texts, pa.string()), schema, extra=settings.extra_fields)
     rows = [_fields(text, schema.names) for text in texts]
@@ -193,7 +193,7 @@ def _file_of(settings: Settings, form: str, texts: list[str]) -> bytes:
     if form == "json":
         # In JSON, a line break is white space, except in strings, where it is not allowed.
         return "".join(_BREAKS.sub(" ", text) + "\n" for text in texts).encode()
-    names = declared_columns(settings).names
+    names = read_declared_schema(settings).names
     made = io.StringIO()
     writer = csv.writer(made, lineterminator="\n")
     writer.writerow(names)

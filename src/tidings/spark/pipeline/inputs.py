@@ -27,8 +27,8 @@ from tidings.spark.outbox.batches.numbering import (
     PLACES,
     TOLD,
 )
-from tidings.spark.pipeline.settings import Settings, declared_problems, is_json
-from tidings.spark.pipeline.streams import has_column
+from tidings.spark.pipeline.settings import Settings, find_column_problems, is_json
+from tidings.spark.pipeline.source_streams import has_column
 from tidings.spark.pipeline.subscription_source import (
     FixedSubscriptions,
     FollowedSubscriptions,
@@ -69,7 +69,7 @@ def open_subscriptions(settings: Settings, folder: Path, *, patient: bool = True
     return FollowedChannel(owner, folder, given.rebuild_after)
 
 
-def known_description(settings: Settings, folder: Path) -> Description | None:
+def find_description(settings: Settings, folder: Path) -> Description | None:
     """The declaration of a pipeline's channel; None if only the owner of the channel knows it.
     `folder` is as in `open_subscriptions`."""
     given = settings.subscriptions
@@ -94,7 +94,7 @@ def declare_columns(settings: Settings, said: Description | None) -> Settings:
     found = msgspec.structs.replace(
         settings, columns=columns, extra="open" if is_read else extra_of(said)
     )
-    for sentence in declared_problems(found):
+    for sentence in find_column_problems(found):
         raise TidingsError(f"{sentence} (the channel {_place(settings)} declares the columns)")
     return found
 

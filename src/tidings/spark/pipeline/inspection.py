@@ -28,7 +28,7 @@ from tidings.spark.pipeline.inputs import (
 )
 from tidings.spark.pipeline.masters import need_kafka
 from tidings.spark.pipeline.settings import Feeds, Files, Kafka, Settings, is_json, paths_of
-from tidings.spark.pipeline.streams import declared_columns, open_source, spark_schema
+from tidings.spark.pipeline.source_streams import open_source, read_declared_schema, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -98,7 +98,7 @@ def _inspect(
 
         check_spool(settings.at(source.spool), stream)
     if (settings.columns or is_json(settings)) and isinstance(source, Files | Kafka):
-        schema: Any = spark_schema(declared_columns(settings))
+        schema: Any = spark_schema(read_declared_schema(settings))
     else:
         schema = open_source(settings, session()).schema
     version = subscriptions.version
@@ -194,7 +194,7 @@ def _read_sample(settings: Settings, source: Files) -> Sample | None:
     except OSError as problem:
         raise TidingsError(f"{file} can't be read: {problem.strerror}") from None
     decoded = decode_json(
-        pa.array(rows, pa.binary()), declared_columns(settings), extra=settings.extra_fields
+        pa.array(rows, pa.binary()), read_declared_schema(settings), extra=settings.extra_fields
     )
     reasons = decoded.reasons
     first = reasons[0] if reasons else None

@@ -84,7 +84,7 @@ def tag_live(
         )
     followed = FollowedSubscriptions(path, attributes)
     version = followed.version
-    view = _checked_view(df, followed, version)
+    view = _check_view(df, followed, version)
     warn_never(view)
     if not df.isStreaming:
         tags = tags_column(df, followed.pin(version), view, (output,))
@@ -104,7 +104,7 @@ def tag_live(
     return both.select(*kept, f.col(f"_tidings.{output}"), f.col(f"_tidings.{VERSION}"))
 
 
-def _checked_view(df: DataFrame, followed: FollowedSubscriptions, version: int) -> View:
+def _check_view(df: DataFrame, followed: FollowedSubscriptions, version: int) -> View:
     """The view of a version, after checking that it fits the columns. A filter that was dropped
     since the last compilation does not count: if the check fails, the log is compiled and checked
     again."""
@@ -136,7 +136,7 @@ def make_live_tagger(
     log: str, attributes: Attributes | None, names: list[str], output: str, kind: str
 ) -> Callable[..., Any]:
     """Make a function that maps batches of columns to structs of a version and a list of tags."""
-    declared = None if attributes is None else attributes.declared()
+    declared = None if attributes is None else attributes.to_declared()
     lists = pa.list_(pa.type_for_alias(kind))
 
     # PySpark derives the kind of UDF from these annotations

@@ -42,7 +42,7 @@ from tidings.spark.outbox.batches.batch_stages import (
 )
 from tidings.spark.outbox.batches.filing import Filing
 from tidings.spark.outbox.batches.numbering import ALL
-from tidings.spark.outbox.batches.predicate_rows import failed_predicate
+from tidings.spark.outbox.batches.predicate_rows import parse_failure
 from tidings.spark.outbox.commits import PartitionCounts
 from tidings.spark.outbox.numbered_rows import number_files
 from tidings.spark.outbox.outbox import Commit, Outbox, Pin, count
@@ -63,7 +63,12 @@ from tidings.spark.pipeline.settings import (
     is_json,
 )
 from tidings.spark.pipeline.sinks import hand_over_to
-from tidings.spark.pipeline.streams import OpenedSource, declare_source, open_source, read_files
+from tidings.spark.pipeline.source_streams import (
+    OpenedSource,
+    declare_source,
+    open_source,
+    read_files,
+)
 from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
 from tidings.spark.session.failures import sentence_of
 from tidings.spark.tagging.column_checks import family_of
@@ -286,7 +291,7 @@ class Pipeline:
             try:
                 return run_stage(df, self._stage(pinned, work, filing, pin.micros))
             except Exception as problem:
-                failed = failed_predicate(sentence_of(problem))
+                failed = parse_failure(sentence_of(problem))
                 if failed is None or not isinstance(self.subscriptions, FollowedChannel):
                     raise
                 self.subscriptions.switch_off(*failed)

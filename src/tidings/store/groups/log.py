@@ -46,8 +46,8 @@ from tidings.files import (
 )
 from tidings.model import EnvironmentProblem
 from tidings.store.groups import layout
-from tidings.store.groups.end_mark import EndMark, Mark
-from tidings.store.groups.walk import START, Group, Place, Position, Walk
+from tidings.store.groups.end_mark import EndMark, EndMarkFile
+from tidings.store.groups.walk import START, Group, Position, RecordPlace, Walk
 
 SEGMENT_BYTES = 32 << 20
 DIGITS = 20
@@ -65,7 +65,7 @@ class GroupLog:
         self.folder = Path(folder)
         self.segment_bytes = segment_bytes
         self.id = 0  # distinguishes the segments of this log from those of others
-        self._mark = EndMark(self.folder)
+        self._mark = EndMarkFile(self.folder)
         self._end: Position | None = None
         self._handle = -1
         self._open = 0  # the segment that the handle belongs to
@@ -73,7 +73,7 @@ class GroupLog:
         self._fresh = False  # whether the next group begins a segment
         self._rest = False  # whether data after the end must be moved aside before the next group
         self._oldest = 0  # the oldest segment that is not dropped
-        self.marked: Mark | None = None  # the mark last read or written by this object
+        self.marked: EndMark | None = None  # the mark last read or written by this object
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -88,7 +88,7 @@ class GroupLog:
     def path_of(self, segment: int) -> Path:
         return self.folder / f"{segment:0{DIGITS}}.log"
 
-    def read_mark(self) -> Mark | None:
+    def read_mark(self) -> EndMark | None:
         """How far the log has been acknowledged by any process; None if there is no mark."""
         return self._mark.read()
 
@@ -129,7 +129,7 @@ class GroupLog:
                     return head.log
         return 0
 
-    def read(self, places: Iterable[Place]) -> list[bytes | None]:
+    def read(self, places: Iterable[RecordPlace]) -> list[bytes | None]:
         """The records at these places; None for a record that is corrupt or gone."""
         found: list[bytes | None] = []
         handle, opened = -1, 0
@@ -218,7 +218,7 @@ class GroupLog:
 
     def append_packed(
         self, records: Sequence[bytes | layout.Packed], value: int = 0
-    ) -> list[Place]:
+    ) -> list[RecordPlace]:
         """Like `append`, but some of the records may be packed together. Return the place of each
         record; records that are packed together have one place."""
         if self._broken:
@@ -243,7 +243,7 @@ class GroupLog:
         places, start = [], end.offset + layout.GROUP_HEAD
         for record in records:
             start += 0 if isinstance(record, layout.Packed) else layout.RECORD_HEAD
-            places.append(Place(end.segment, start, start + len(record)))
+            places.append(RecordPlace(end.segment, start, start + len(record)))
             start += len(record)
         return places
 
@@ -321,7 +321,7 @@ class GroupLog:
 
     def _write_mark(self, end: Position, value: int, *, sync_now: bool = False) -> None:
         self._oldest = self._oldest or next(iter(self.segments()), end.segment)
-        mark = Mark(self.id, self._oldest, end.number, end.segment, end.offset, end.chain, value)
+        mark = EndMark(self.id, self._oldest, end.number, end.segment, end.offset, end.chain, value)
         self._mark.write(mark, sync=sync_now)
         self.marked = mark
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from tidings.store.groups import layout
-from tidings.store.groups.end_mark import Mark
+from tidings.store.groups.end_mark import EndMark
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -29,12 +29,12 @@ class Position(msgspec.Struct, frozen=True):
 START = Position()
 
 
-def end_of(mark: Mark) -> Position:
+def end_of(mark: EndMark) -> Position:
     """The end of the last acknowledged group."""
     return Position(mark.number, mark.segment, mark.offset, mark.chain)
 
 
-class Place(NamedTuple):
+class RecordPlace(NamedTuple):
     """The place of a record: its segment, and its start and end in the segment."""
 
     segment: int
@@ -47,7 +47,7 @@ class Group(msgspec.Struct, frozen=True):
 
     number: int
     records: list[bytes | None]  # None for a corrupt record
-    places: list[Place]
+    places: list[RecordPlace]
     end: Position
 
 
@@ -65,7 +65,7 @@ class WalkedLog(Protocol):
 
     def path_of(self, segment: int) -> Path: ...
 
-    def read_mark(self) -> Mark | None:
+    def read_mark(self) -> EndMark | None:
         """How far the log has been acknowledged; None if there is no mark."""
 
 
@@ -75,7 +75,7 @@ class Walk:
     def __init__(self, log: WalkedLog, after: Position, upto: Position | None) -> None:
         self._log = log
         self._upto = upto
-        self._mark: Mark | None = None
+        self._mark: EndMark | None = None
         self._is_first = True  # whether the walk is in its first segment
         self.end = after
         """The end of the last good group."""
@@ -151,7 +151,7 @@ class Walk:
                 self._damage(path, offset + at, f"corrupt records in the group: {bad} of "
                              f"{len(records)}")  # fmt: skip
             at = behind
-            places = [Place(first, offset + start, offset + end) for start, end in spans]
+            places = [RecordPlace(first, offset + start, offset + end) for start, end in spans]
             yield Group(head.number, records, places, self.end)
 
     def _head(self, path: Path, first: int, data: bytes, *, is_last: bool) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tidings.matching.jit import copy_bytes, kernel, put_number
+from tidings.store.journal.mark_index import SpanColumn
 
 POLYNOMIAL = 0xEDB88320
 CRC_AT, RECORD_AT = 4, 8  # offsets in the front of a record
@@ -67,7 +68,7 @@ def lay_out(
     kind: the byte of notifications; name uint8; serial, stamp: those of the first notification;
     mark_starts, matched_starts, payload_starts int64 [n + 1]; marks (16 bytes each), matched (8
     bytes each), payloads uint8. Sets out uint8; heads uint8 [n, 8]: the heads of the records; spans
-    int64 [n, 3]: for each record with marks its start, its end, and its number of marks.
+    int64 [n, len(SpanColumn)]: a row for each record with marks.
     """
     at, there = 0, 0
     for row in range(len(heads)):
@@ -90,6 +91,8 @@ def lay_out(
         for one in range(RECORD_AT):
             heads[row, one] = out[begin + one]
         if many:
-            spans[there, 0], spans[there, 1], spans[there, 2] = begin + RECORD_AT, at, many
+            spans[there, SpanColumn.START] = begin + RECORD_AT
+            spans[there, SpanColumn.END] = at
+            spans[there, SpanColumn.MARKS] = many
             there += 1
     return at, there

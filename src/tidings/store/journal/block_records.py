@@ -15,7 +15,8 @@ import numpy.typing as npt
 from tidings.routing.root import Block
 from tidings.store.groups import Packed
 from tidings.store.groups.layout import RECORD_HEAD
-from tidings.store.journal.entries import HEAD, NOTIFICATION, Taken, Thing, encode
+from tidings.store.journal.entries import HEAD, NOTIFICATION, JournalEntry, Taken, encode
+from tidings.store.journal.mark_index import SpanColumn
 from tidings.store.journal.rows import Rows, encode_rows, entry_of
 
 Numbers = npt.NDArray[np.int64]
@@ -26,10 +27,10 @@ class PackedBlock(Packed, frozen=True):
 
     serial: int  # the last one
     marks: bytes
-    spans: Numbers  # for each record with marks: its start, its end, and its number of marks
+    spans: Numbers  # the spans of the records with marks
 
 
-def encode_all(things: Iterable[Thing]) -> list[bytes | Packed]:
+def encode_all(things: Iterable[JournalEntry]) -> list[bytes | Packed]:
     """The records of entries, in order."""
     found: list[bytes | Packed] = []
     for thing in things:
@@ -54,7 +55,7 @@ def encode_block(block: Block) -> PackedBlock:
     size = len(block) * (RECORD_HEAD + HEAD.size + len(name)) + len(block.pairs)
     size += 8 * len(matched.nodes) + int(payloads.starts[-1] - payloads.starts[0])
     data, heads = np.empty(size, np.uint8), np.empty((len(block), RECORD_HEAD), np.uint8)
-    spans = np.empty((len(block), 3), np.int64)
+    spans = np.empty((len(block), len(SpanColumn)), np.int64)
     used, there = kernels.lay_out(
         kind=NOTIFICATION[0],
         name=name,

@@ -24,7 +24,7 @@ import msgspec
 from tidings.files import replace_file
 from tidings.model import EnvironmentProblem, Id
 from tidings.routing.root import Cursor, Gone, History, Progress
-from tidings.store.groups import Mark, Position, layout
+from tidings.store.groups import EndMark, Position, layout
 from tidings.store.journal.entries import Adopted
 from tidings.store.journal.state import Counter, JournalState, StoredNode, StoredSubscription
 from tidings.store.layered import own_part
@@ -117,7 +117,7 @@ Part = About | Bulks | Nodes | Counters | Publishers | Removed | Sources | Curso
 _decoder: msgspec.msgpack.Decoder[Part] = msgspec.msgpack.Decoder(Part)
 
 
-def read(folder: Path, mark: Mark | None, *, accepts_loss: bool = False) -> JournalState:
+def read(folder: Path, mark: EndMark | None, *, accepts_loss: bool = False) -> JournalState:
     """The state in the checkpoint of a log with this end mark; an empty state if no checkpoint was
     written yet. With `accepts_loss`, bulks that are lost are left out."""
     lost = list[tuple[Adopted, str]]() if accepts_loss else None
@@ -147,7 +147,7 @@ def read(folder: Path, mark: Mark | None, *, accepts_loss: bool = False) -> Jour
     return state
 
 
-def read_about(folder: Path, mark: Mark | None) -> About | None:
+def read_about(folder: Path, mark: EndMark | None) -> About | None:
     """The first part of the checkpoint of a log with this end mark; None if no checkpoint was
     written yet."""
     path = folder / NAME
@@ -214,7 +214,7 @@ def _take(state: JournalState, part: Part) -> None:
             state.adopt(one.bulk)
             state.integer = integer  # the last change set it, perhaps after the adoption
             if len(state.bulks) > many:  # a lost bulk was not added
-                nodes, ids = state.gone_of(many)
+                nodes, ids = state.list_ended(many)
                 nodes.update(one.nodes)
                 ids.update(one.ids)
     elif isinstance(part, Nodes):

@@ -136,7 +136,7 @@ Small = (
     Life | Added | Adopted | Owned | Dropped | Forgotten | Taken | Renewed | Named | Confirmed | At
     | Repaired
 )  # fmt: skip
-Thing = Small | Record | Block | Rows
+JournalEntry = Small | Record | Block | Rows
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[Small] = msgspec.msgpack.Decoder(Small)
@@ -176,7 +176,7 @@ def decode_small(data: bytes) -> Small | Rows:
     return _decoder.decode(data[1:])
 
 
-def version_of(thing: Thing) -> int:
+def version_of(thing: JournalEntry) -> int:
     """The version of a change to a node or to the definition, or the last version of changes to
     subscriptions; 0 for all other entries."""
     if isinstance(thing, Rows):

@@ -83,7 +83,7 @@ class Batch(msgspec.Struct, frozen=True):
     `upto` counts the records passed to the journal, from its beginning to the end of the batch.
     """
 
-    things: list[t.Thing]
+    things: list[t.JournalEntry]
     upto: int
 
 
@@ -197,7 +197,7 @@ class FileJournal:
         """Read the checkpoint and the groups after it."""
         self._log = GroupLog(self.path, segment_bytes=SEGMENT_BYTES)
         self._segments = Segments()
-        self._waiting: list[t.Thing] = []
+        self._waiting: list[t.JournalEntry] = []
         self._given = 0
         losses: list[str] = []
         mark = self._log.read_mark()
@@ -295,7 +295,7 @@ class FileJournal:
         """Allow notifications up to a serial to be dropped."""
         self._upkeep.unneeded = max(self._upkeep.unneeded, upto)
 
-    def _give(self, thing: t.Thing) -> None:
+    def _give(self, thing: t.JournalEntry) -> None:
         self._waiting.append(thing)
         self._given += 1
 
@@ -320,12 +320,12 @@ class FileJournal:
                 _log.error("the journal %s has lost data: %s", self.path, sentence)
             broken, first = bool(self.losses), self._serial + 1
             lives = (*(() if broken else self.lineage), Life(life, first))
-            things: list[t.Thing] = [self._repaired] if broken else []
+            things: list[t.JournalEntry] = [self._repaired] if broken else []
             last = max(self.last_node, self._repaired.version if broken else 0)
             things.append(t.Life(life, first, broken, Lineage(lives).first_node(last)))
             self._continue(things)
 
-    def _continue(self, things: list[t.Thing]) -> JournalState:
+    def _continue(self, things: list[t.JournalEntry]) -> JournalState:
         """Append the first entries after an opening. After a loss, this also writes a checkpoint
         after the damaged data, so that the data is not read again."""
         self._append(things)
@@ -476,7 +476,7 @@ class FileJournal:
 
     # -- internals -----------------------------------------------------------------------------
 
-    def _append(self, things: list[t.Thing]) -> None:
+    def _append(self, things: list[t.JournalEntry]) -> None:
         version = max(self._version, *map(_version_of, things), 0)
         if self._log.begins_segment:
             things = [t.At(self._version), *things]
@@ -571,12 +571,12 @@ class FileJournal:
             raise EnvironmentProblem(sentence) from problem
 
 
-def _version_of(thing: t.Thing) -> int:
+def _version_of(thing: t.JournalEntry) -> int:
     # fast path: nearly all entries are notifications
     return 0 if type(thing) in (Record, Block) else t.version_of(thing)
 
 
-def _last_serial(thing: t.Thing) -> int:
+def _last_serial(thing: t.JournalEntry) -> int:
     if isinstance(thing, Block):
         return thing.last_serial
     return thing.serial if isinstance(thing, Record) else 0

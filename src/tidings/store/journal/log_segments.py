@@ -22,10 +22,10 @@ from typing import NamedTuple
 import msgspec
 
 from tidings.routing.protocol import Limits
-from tidings.store.groups import Packed, Place
+from tidings.store.groups import Packed, RecordPlace
 from tidings.store.journal import entries as t
 from tidings.store.journal.block_records import PackedBlock
-from tidings.store.journal.mark_index import MarkIndex, Span
+from tidings.store.journal.mark_index import MarkIndex, Span, SpanColumn
 
 LINGER = 60.0  # seconds to keep unneeded notifications, for subscribers that reconnect
 SMALL = 64 << 10  # bytes below which the growing segment is not dropped
@@ -52,7 +52,7 @@ class LogSegment:
             found = path.stat()
             self.size, self.written = found.st_size, found.st_mtime
 
-    def add(self, records: Iterable[bytes | Packed | None], places: Iterable[Place]) -> None:
+    def add(self, records: Iterable[bytes | Packed | None], places: Iterable[RecordPlace]) -> None:
         """Index the notifications of a group."""
         marks: list[bytes] = []
         spans: list[Span] = []
@@ -60,7 +60,7 @@ class LogSegment:
             if isinstance(record, PackedBlock):
                 self.serial = max(self.serial, record.serial)
                 shifted = record.spans.copy()
-                shifted[:, :2] += place.start
+                shifted[:, [SpanColumn.START, SpanColumn.END]] += place.start
                 self.marks.add(record.marks, shifted)
                 continue
             if not isinstance(record, bytes) or record[:1] != t.NOTIFICATION:
@@ -117,16 +117,16 @@ class Segments:
         self.older = {first: one for first, one in (self.older or {}).items() if first in left}
         self.current = {first: one for first, one in self.current.items() if first in left}
 
-    def find(self, node: int, first: int, last: int) -> dict[int, Place]:
+    def find(self, node: int, first: int, last: int) -> dict[int, RecordPlace]:
         """For each of these numbers at a node, the place of its notification."""
-        found: dict[int, Place] = {}
+        found: dict[int, RecordPlace] = {}
         for table in (self.current, self.older or {}):
             # most requests are for recent notifications
             for segment in sorted(table, reverse=True):
                 if len(found) > last - first:
                     return found
                 for number, start, end in table[segment].marks.find(node, first, last):
-                    found.setdefault(number, Place(segment, start, end))
+                    found.setdefault(number, RecordPlace(segment, start, end))
         return found
 
     def droppable(self, retention: Retention, unneeded: int) -> Iterator[int]:

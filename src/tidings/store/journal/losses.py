@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tidings.store.groups import Group, Mark, Walk
+from tidings.store.groups import EndMark, Group, Walk
 from tidings.store.journal import entries as t
 from tidings.store.journal.rows import Rows
 from tidings.store.journal.state import Counting, JournalState
@@ -79,7 +79,7 @@ class LossReplay:
             history.version = upto
             self.state.last_node = max(self.state.last_node, upto)
 
-    def finish(self, mark: Mark | None, *, is_told: bool = True) -> t.Repaired:
+    def finish(self, mark: EndMark | None, *, is_told: bool = True) -> t.Repaired:
         """The entry with which a log continues after a loss. `mark` is the end mark of the log;
         `is_told` is false if later versions than the mark's may have been acknowledged."""
         if mark is not None:
@@ -90,7 +90,7 @@ class LossReplay:
         return t.Repaired(version, tuple(self.lost))
 
 
-def version_in(mark: Mark) -> int:
+def version_in(mark: EndMark) -> int:
     """The version in an end mark; 0 in marks of older releases."""
     return mark.value >> 1
 

@@ -16,6 +16,7 @@ whole, so a lookup needs no lock.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import IntEnum
 from itertools import takewhile
 from typing import Literal, NamedTuple
 
@@ -36,6 +37,14 @@ class Chunk(NamedTuple):
     numbers: Numbers
     starts: Numbers
     ends: Numbers
+
+
+class SpanColumn(IntEnum):
+    """The columns of an array of spans: the fields of `Span`."""
+
+    START = 0
+    END = 1
+    MARKS = 2
 
 
 class Span(NamedTuple):

@@ -215,7 +215,7 @@ class JournalState(msgspec.Struct):
         """The identities of all nodes, as far as they are known."""
         found = {node: one.key for node, one in own_part(self.nodes).items() if one.key}
         for at, bulk in enumerate(self.bulks):
-            gone = self.gone_of(at)[0]
+            gone = self.list_ended(at)[0]
             found |= {n: key for n, key in self._bulk(bulk).each_key() if n not in gone}
         return found
 
@@ -224,7 +224,7 @@ class JournalState(msgspec.Struct):
         that have ended."""
         found = []
         for at, one in enumerate(self.bulks):
-            nodes, ids = self.gone_of(at)
+            nodes, ids = self.list_ended(at)
             assert isinstance(self.nodes, Layered)
             assert isinstance(self.subscriptions, Layered)
             left = self.nodes.layers[at].size + self.subscriptions.layers[at].size
@@ -232,7 +232,7 @@ class JournalState(msgspec.Struct):
                 found.append((one, nodes, ids))
         return found
 
-    def gone_of(self, at: int) -> tuple[set[int], set[Id]]:
+    def list_ended(self, at: int) -> tuple[set[int], set[Id]]:
         """The nodes and the ids of a bulk that have ended."""
         assert isinstance(self.nodes, Layered)
         assert isinstance(self.subscriptions, Layered)

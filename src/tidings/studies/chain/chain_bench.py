@@ -43,9 +43,9 @@ from tidings.studies.chain.judging import (
     count_due,
     count_in_next_batch,
     count_out_of_order,
+    find_times,
     judge,
     judge_published,
-    made_of,
 )
 from tidings.studies.chain.killing import Killer
 from tidings.studies.chain.listener_processes import Listeners
@@ -238,7 +238,7 @@ class ChainRun:
         commits = self.stream.commits()
         placed = place_rows(self.stream.outbox, commits, len(rows))
         due = count_due(wanted, placed.began, self._since)
-        due += count_due(wanted_beside, made_of(published), self._since)
+        due += count_due(wanted_beside, find_times(published), self._since)
         self._await_told(due)
         everything = self.listeners.end()
         is_published = everything["id"] >= FIRST_PUBLISHED

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tidings.spark.outbox import Commit, Outbox, OutboxReader
 from tidings.studies.chain.chain_rows import Row
-from tidings.studies.chain.judging import DeliveredRows, Numbers, RowPlaces, made_of
+from tidings.studies.chain.judging import DeliveredRows, Numbers, RowPlaces, find_times
 
 
 class Seconds(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ def measure_latencies(
     told: DeliveredRows,
 ) -> Latencies:
     """The latencies of some of the rows."""
-    made = made_of(rows)
+    made = find_times(rows)
     ended, durable = _by_batch(commits, handed)
     here = np.zeros(len(rows), bool)
     here[chosen] = True

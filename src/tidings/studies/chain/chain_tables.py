@@ -6,7 +6,7 @@ from rich.table import Table
 
 from tidings.studies.chain.chain_report import ChainReport
 from tidings.studies.chain.chain_stages import Seconds
-from tidings.studies.tables import number, plain_table
+from tidings.studies.result_tables import number, plain_table
 
 
 def chain_sections(report: ChainReport) -> list[tuple[str, Table]]:

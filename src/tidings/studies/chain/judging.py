@@ -79,7 +79,7 @@ class RowOracle:
         return [self._known[key] for key in keys]
 
 
-def made_of(rows: Sequence[Row]) -> Numbers:
+def find_times(rows: Sequence[Row]) -> Numbers:
     """When each row was given to the source or published, in microseconds."""
     return np.array([row["made"] for row in rows], np.int64)
 
@@ -135,7 +135,7 @@ def judge_published(
     order = np.arange(len(rows))
     mine = told.copy()
     mine["id"] -= FIRST_PUBLISHED
-    return judge(rows, RowPlaces(order, order, made_of(rows)), wanted, since, mine)
+    return judge(rows, RowPlaces(order, order, find_times(rows)), wanted, since, mine)
 
 
 def count_out_of_order(told: DeliveredRows) -> int:

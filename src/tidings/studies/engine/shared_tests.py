@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidings.filters.canonical import All, Form, Node, Test
+from tidings.filters.canonical import AllOf, Form, Node, Test
 from tidings.filters.language import Expression, term_value
 from tidings.filters.values import ValueSet, key
 from tidings.model import Event
@@ -122,7 +122,7 @@ class NumberedTests:
             return bool(passed[number])
         assert node is not None
         inside = (self._inside(item, passed, asked) for item in node.items)
-        return all(inside) if isinstance(node, All) else any(inside)
+        return all(inside) if isinstance(node, AllOf) else any(inside)
 
 
 def _tests_of(node: Node | None) -> Iterable[Test]:

@@ -31,7 +31,7 @@ from tidings.files import sync_handle
 from tidings.model import EnvironmentProblem
 from tidings.network import connect
 from tidings.routing.protocol import digest, frames, messages as m
-from tidings.studies.host.processes import running_seconds
+from tidings.studies.host.process_usage import running_seconds
 from tidings.studies.network.route_flow import Missing
 from tidings.studies.network.route_peers import connect_to, end_process
 from tidings.studies.network.route_tidings import RawPeer, start_node

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.model import EnvironmentProblem
-from tidings.studies.host.processes import running_seconds
+from tidings.studies.host.process_usage import running_seconds
 
 CHUNK = 1 << 20  # bytes read at once
 PATIENCE = 10.0  # seconds without a byte after which missing notifications count as lost

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from tidings.model import EnvironmentProblem
 from tidings.routing.protocol import frames, messages as m
 from tidings.store.journal import FileJournal
-from tidings.studies.host.processes import running_seconds
+from tidings.studies.host.process_usage import running_seconds
 from tidings.studies.network.route_durable import PATIENCE, greet, percentiles
 from tidings.studies.network.route_flow import Missing
 from tidings.studies.network.route_peers import end_process

@@ -28,7 +28,7 @@ from tidings.model import EnvironmentProblem
 from tidings.network import connect
 from tidings.routing.protocol import frames, messages as m
 from tidings.studies.host.ports import free_ports
-from tidings.studies.host.processes import running_seconds
+from tidings.studies.host.process_usage import running_seconds
 from tidings.studies.network.route_durable import PATIENCE, greet
 from tidings.studies.network.route_flow import Missing
 from tidings.studies.network.route_parts import CountingReceiver, distinct_filters, start_root

@@ -28,7 +28,7 @@ from tidings.filters import parse
 from tidings.model import EnvironmentProblem
 from tidings.routing.protocol import digest, frames, messages as m
 from tidings.store.journal import FileJournal
-from tidings.studies.host.processes import running_seconds
+from tidings.studies.host.process_usage import running_seconds
 from tidings.studies.network.route_durable import PATIENCE, greet
 from tidings.studies.network.route_flow import Missing
 from tidings.studies.network.route_peers import end_process

@@ -23,7 +23,7 @@ import msgspec
 from tidings.model import EnvironmentProblem
 from tidings.network import connect
 from tidings.routing.protocol import unpack_tag
-from tidings.studies.host.processes import running_seconds
+from tidings.studies.host.process_usage import running_seconds
 from tidings.studies.network.route_flow import Missing
 from tidings.studies.network.route_mixed import encode_bursts, publish_raw
 from tidings.studies.network.route_parts import CountingReceiver, distinct_filters, start_root

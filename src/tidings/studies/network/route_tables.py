@@ -16,7 +16,7 @@ from tidings.studies.network.route_mixed import Mixed
 from tidings.studies.network.route_modes import ModeRow
 from tidings.studies.network.route_parts import PartRun
 from tidings.studies.network.route_preprocessors import Tagged
-from tidings.studies.tables import number, plain_table
+from tidings.studies.result_tables import number, plain_table
 
 Section = tuple[str, Table]
 

@@ -33,7 +33,7 @@ from tidings.model import EnvironmentProblem, pause_gc
 from tidings.relations import StoreSettings, Weights, load_relations
 from tidings.relations.merit import ForwardedMerit
 from tidings.studies.host.machine_info import MachineInfo, describe_machine
-from tidings.studies.host.processes import processor_seconds, resident_memory
+from tidings.studies.host.process_usage import processor_seconds, resident_memory
 from tidings.studies.relations.live_traffic import Traffic, open_traffic
 
 TOPICS = 50

@@ -26,7 +26,7 @@ from tidings.spark.outbox import Commit, Outbox
 from tidings.spark.pipeline import Pipeline, load_settings
 from tidings.store import ChangeLog
 from tidings.studies.host.machine_info import MachineInfo, describe_machine
-from tidings.studies.host.processes import family, resident_memory
+from tidings.studies.host.process_usage import family, resident_memory
 from tidings.studies.workloads.workloads import make_workload
 
 if TYPE_CHECKING:

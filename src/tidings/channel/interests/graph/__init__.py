@@ -13,7 +13,7 @@ Used inside `channel`; broker uses `find_changed`. Start at node_graph.py.
 
 from tidings.channel.interests.graph.changed_nodes import find_changed
 from tidings.channel.interests.graph.node_graph import NodeGraph
-from tidings.channel.interests.graph.patched_edges import CompiledGraph, compile_graph
+from tidings.channel.interests.graph.patched_edges import CompiledGraph
 from tidings.channel.interests.graph.reach import Reach
 
-__all__ = ["CompiledGraph", "NodeGraph", "Reach", "compile_graph", "find_changed"]
+__all__ = ["CompiledGraph", "NodeGraph", "Reach", "find_changed"]

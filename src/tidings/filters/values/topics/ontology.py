@@ -64,7 +64,7 @@ class Ontology:
         packed = msgspec.msgpack.encode((edges, *others) if any(others) else edges)
         self.fingerprint = hashlib.blake2b(packed, digest_size=8).hexdigest()
 
-    def declared(self) -> dict[str, list[str]]:
+    def list_parents(self) -> dict[str, list[str]]:
         """The parents of each topic. The ontology can be rebuilt from the parents, the synonyms and
         the retired topics."""
         return {child: list(parents) for child, parents in self._parents.items()}

@@ -39,8 +39,8 @@ class Revision(msgspec.Struct, frozen=True):
 
 def revise(before: Ontology, after: Ontology) -> Revision:
     """The ontology `after`; topics that only `before` has are added to it as retired topics."""
-    new = after.declared()
-    old = before.declared() | {name: [topic] for name, topic in before.synonyms.items()}
+    new = after.list_parents()
+    old = before.list_parents() | {name: [topic] for name, topic in before.synonyms.items()}
     below: dict[str, list[str]] = {name: [] for name in old}
     for child, parents in old.items():
         for parent in parents:

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import msgspec
 
-from tidings.filters.canonical import All, Node, Test
+from tidings.filters.canonical import AllOf, Node, Test
 from tidings.filters.language import Expression
 from tidings.matching.diagrams.planning.numbered_conditions import (
     BUDGET,
@@ -111,7 +111,7 @@ def _convert(node: Node, place: Mapping[Test, int], made: dict[Node, Condition])
         return place[node]
     found = made.get(node)
     if found is None:
-        absorbing = not isinstance(node, All)
+        absorbing = not isinstance(node, AllOf)
         found = join(absorbing, (_convert(item, place, made) for item in node.items))
         made[node] = found
     return found

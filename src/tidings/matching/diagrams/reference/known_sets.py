@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidings.filters.canonical import All, Node, Test
+from tidings.filters.canonical import AllOf, Node, Test
 from tidings.filters.values import ValueSet, sets
 
 Known = Mapping[str, ValueSet]
@@ -49,7 +49,7 @@ def simplify(node: Node, known: Known) -> Node | bool:
     if isinstance(node, Test):
         outcome = decide(known, node)
         return node if outcome is None else outcome
-    absorbing = not isinstance(node, All)
+    absorbing = not isinstance(node, AllOf)
     left: list[Node] = []
     for item in node.items:
         found = simplify(item, known)

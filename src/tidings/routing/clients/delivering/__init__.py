@@ -6,7 +6,7 @@
     ordering.py       holds notifications back until all earlier ones have arrived
     pieces.py         puts together payloads that arrived in pieces
 
-Used by subscriber.py and stream.py. Start at handout.py.
+Used by subscriber.py and node_stream.py. Start at handout.py.
 """
 
 from tidings.routing.clients.delivering.handout import HandOut

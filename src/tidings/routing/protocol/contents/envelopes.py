@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 MAGIC = b"\xf5tidings"
 ENCLOSED = 1 << 31
-MOST_CONTEXT = (1 << 16) - 1  # bytes
 _SIZES = struct.Struct("<IH")
 _CONTEXT_AT = len(MAGIC) + _SIZES.size
 

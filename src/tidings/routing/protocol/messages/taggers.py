@@ -49,6 +49,7 @@ from tidings.routing.protocol.messages.fields import (
     PartyName,
     Up,
 )
+from tidings.routing.protocol.stored_interest import DEFAULT_DIALECT
 
 
 class Describe(Message, frozen=True, tag="describe"):
@@ -138,7 +139,7 @@ class Propose(Message, frozen=True, tag="propose"):
 
     request: Number
     interest: bytes
-    dialect: PartyName = "sql"
+    dialect: PartyName = DEFAULT_DIALECT
     signs: bool = False
     makes: bool = False
 

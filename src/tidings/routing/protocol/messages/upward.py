@@ -36,7 +36,7 @@ from tidings.routing.protocol.messages.fields import (
     Up,
     Within,
 )
-from tidings.routing.protocol.stored_interest import pack_interest
+from tidings.routing.protocol.stored_interest import DEFAULT_DIALECT, pack_interest
 
 
 class Trace(Message, frozen=True, tag="trace"):
@@ -86,7 +86,7 @@ class Ask(Message, frozen=True, tag="ask"):
     interest: bytes
     owner: PartyName = ""
     within: Within = ()
-    dialect: PartyName = "sql"
+    dialect: PartyName = DEFAULT_DIALECT
     was: Number = 0
     node: Number = 0
 

@@ -146,7 +146,7 @@ class Correcting:
         """The nodes that began after a version; raises Outdated if there are more than `most`.
         Related nodes are not counted, because tags never contain them."""
         hidden = () if self._relating is None else self._relating.bases
-        newer = self._registry.begun_since(version, most, hidden)
+        newer = self._registry.list_begun(version, most, hidden)
         if newer is None:
             raise Outdated(
                 f"found a tag of version {version}, which is too old: more than {most} nodes began "

@@ -25,7 +25,8 @@ def put_all(nodes: Any, new: Any, keys: Any, codes: Any) -> None:
 
 @kernel
 def look_up(nodes: Any, keys: Any, codes: Any, found: Any) -> Any:
-    """Set `found` to the code of each node, -1 if it is unknown; return how many are unknown."""
+    """Set `found` to the code of each node, -1 if it is unknown; return how many are unknown.
+    For the arrays, see the top of the module."""
     unknown = 0
     for at in range(len(nodes)):
         place = find_place(nodes[at], keys)

@@ -17,8 +17,8 @@ from typing import NamedTuple
 from tidings.routing.protocol.limits import work_of
 from tidings.routing.root.cursors import Cursors
 from tidings.routing.root.nodes.lifecycle import NodeLifecycle
-from tidings.routing.root.nodes.parts import NodePart, Parts
 from tidings.routing.root.nodes.set_aside import SetAside
+from tidings.routing.root.nodes.shared_objects import NodePart, Parts
 
 
 class Held(NamedTuple):

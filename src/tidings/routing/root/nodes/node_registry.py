@@ -57,7 +57,7 @@ class Registry:
         if forgotten > 1000 + len(self.history.gone):
             del self._ends[:forgotten], self._ended[:forgotten]
 
-    def begun_since(
+    def list_begun(
         self, version: int, most: int, hidden: Collection[int] = ()
     ) -> Sequence[int] | None:
         """The current nodes that began after a version, without hidden ones. Return None if there

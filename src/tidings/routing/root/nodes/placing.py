@@ -11,12 +11,12 @@ from tidings.model import TidingsError
 from tidings.routing.forwarding.neighbours import Name
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import work_of
-from tidings.routing.protocol.stored_interest import relate_dialect, split_related
+from tidings.routing.protocol.stored_interest import DEFAULT_DIALECT, relate_dialect, split_related
 from tidings.routing.root.interests import Placed
-from tidings.routing.root.nodes.admission import Admission
+from tidings.routing.root.nodes.filter_checks import FilterChecks
 from tidings.routing.root.nodes.lifecycle import NodeLifecycle
-from tidings.routing.root.nodes.parts import NodePart, Parts
 from tidings.routing.root.nodes.set_aside import SetAside
+from tidings.routing.root.nodes.shared_objects import NodePart, Parts
 from tidings.routing.root.nodes.territory import Territory
 from tidings.routing.root.revising import find_steps
 
@@ -40,7 +40,7 @@ class Placing(NodePart):
         self._nodes = nodes
         self._set_aside = set_aside
         self._territory = territory
-        self._admission = Admission(parts, set_aside.aside, nodes, territory)
+        self._checks = FilterChecks(parts, set_aside.aside, nodes, territory)
         self.last_node = last_node
         """The number of the newest node."""
         # suggested nodes, the oldest first; answers about their filters need no note
@@ -60,10 +60,10 @@ class Placing(NodePart):
                 return
             message = named
         elif message.node and self.knows(message):
-            message = msgspec.structs.replace(message, dialect="sql")
+            message = msgspec.structs.replace(message, dialect=DEFAULT_DIALECT)
         else:
             message = msgspec.structs.replace(message, node=0)
-        if not self._admission.admit(sender, message):
+        if not self._checks.admit(sender, message):
             return
         refusal, placed = self._place(sender, message)
         if placed is None:
@@ -98,7 +98,7 @@ class Placing(NodePart):
             message.within and not self._territory.has(node, message.within)
         ):
             return None
-        interest, dialect = self._interests.text(node).encode(), "sql"
+        interest, dialect = self._interests.text(node).encode(), DEFAULT_DIALECT
         if self._relating is not None and node in self._relating.bases:
             dialect = relate_dialect(dialect, self._relating.least(node))
         return msgspec.structs.replace(message, interest=interest, dialect=dialect)
@@ -148,7 +148,7 @@ class Placing(NodePart):
         return (
             node in self._suggested
             and node in self._graph
-            and message.dialect == "sql"
+            and message.dialect == DEFAULT_DIALECT
             and self._interests.text(node).encode() == message.interest
         )
 
@@ -162,7 +162,7 @@ class Placing(NodePart):
         history, version = self._registry.history, message.version
         newer: Sequence[int] | None = None
         if message.life == history.life and history.changed_since(version):
-            newer = self._registry.begun_since(version, MOST_NEWER + len(message.known))
+            newer = self._registry.list_begun(version, MOST_NEWER + len(message.known))
         if newer is not None and message.known:
             newer = sorted({*newer} - {*message.known})
         nodes: list[int] = []
@@ -182,7 +182,7 @@ class Placing(NodePart):
     ) -> tuple[str, int]:
         """`before` has the nodes of the filters before this one in the message."""
         size = len(one.interest)
-        refusal = self._queue.failed or self._admission.admit_suggested(sender, size)
+        refusal = self._queue.failed or self._checks.admit_suggested(sender, size)
         if refusal:
             return refusal, 0
         history = self._registry.history

@@ -26,7 +26,7 @@ from tidings.routing.forwarding.neighbours import (
 from tidings.routing.protocol import frames
 from tidings.routing.root.nodes.ancestors import Ancestors
 from tidings.routing.root.nodes.lifecycle import NodeLifecycle
-from tidings.routing.root.nodes.parts import NodePart, Parts
+from tidings.routing.root.nodes.shared_objects import NodePart, Parts
 from tidings.routing.root.ownership import MOST_OWNERS, ShareVerdict, judge, lighten
 
 MARKS, MATCH = "give marks to", "match"  # what too many filters do, in the message to an owner

@@ -6,7 +6,7 @@ from __future__ import annotations
 from tidings.model import TidingsError
 from tidings.routing.protocol import messages as m
 from tidings.routing.root.history import History
-from tidings.routing.root.nodes.parts import NodePart, Parts
+from tidings.routing.root.nodes.shared_objects import NodePart, Parts
 
 MOST_JUDGED = 100_000  # results that are cached
 

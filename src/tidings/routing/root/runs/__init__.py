@@ -5,6 +5,7 @@
 
     run.py           finds runs of publications in a buffer of frames
     run_kernels.py   reads their frames and writes their bodies, compiled
+    frame_columns.py what the kernels find in a frame
     run_intake.py    accepts runs, with the results that single publications would have
 
 The rendezvous point uses this folder, and broker uses it for its queues. Start at run_intake.py.

@@ -20,6 +20,7 @@ from tidings.routing.protocol.contents.envelopes import MAGIC
 from tidings.routing.protocol.tags import FRONT
 from tidings.routing.root.handover import TagColumns
 from tidings.routing.root.records import PayloadColumns
+from tidings.routing.root.runs.frame_columns import VALUES, Column
 
 FEW = 8  # the publications of shorter runs are read one by one
 MOST_ROWS = 1024  # the most publications of a run
@@ -27,13 +28,12 @@ BYTES = 1 << 20  # the most bytes in the frames of a run, unless a single frame 
 
 Numbers = npt.NDArray[np.int64]
 _MAGIC = np.frombuffer(MAGIC, np.uint8)
-_NO_PLACES = [2, 3, 9]  # the columns that are not offsets in the buffer
 _PAIR = b"\x92"  # the first byte of an array of two elements in MessagePack
 _decode = msgspec.msgpack.Decoder(tuple[str, int]).decode
 
 
 class Rows:
-    """The frames of a run in a buffer; see run_kernels.py for the columns. `done` says how many of
+    """The frames of a run in a buffer; see frame_columns.py. `done` says how many of
     them were accepted or refused so far."""
 
     def __init__(self, buffer: bytes, columns: Numbers) -> None:
@@ -64,7 +64,7 @@ class Run(m.Message, frozen=True):
     def size(self) -> int:
         """The approximate size in bytes of the attributes and payloads that are not done."""
         rest = self.rows.columns[self.rows.done :]
-        return int(rest[-1, 7] - rest[0, 4]) if len(rest) else 0
+        return int(rest[-1, Column.PAYLOAD_END] - rest[0, Column.CONTENT]) if len(rest) else 0
 
     def take_rest(self) -> list[m.Publish]:
         """The publications that are not done, as messages; this marks the whole run as done."""
@@ -73,31 +73,35 @@ class Run(m.Message, frozen=True):
 
     def contents(self, first: int, end: int) -> list[bytes]:
         """The attributes of some publications."""
-        buffer, places = self.rows.buffer, self.rows.columns[first:end, 4:6].tolist()
-        return [buffer[start:end] for start, end in places]
+        buffer, rows = self.rows.buffer, self.rows.columns[first:end]
+        starts, ends = rows[:, Column.CONTENT].tolist(), rows[:, Column.CONTENT_END].tolist()
+        return [buffer[start:stop] for start, stop in zip(starts, ends, strict=True)]
 
     @property
     def lacks_contents(self) -> bool:
         """Whether any of the publications has no attributes."""
         rows = self.rows.columns
-        return bool((rows[:, 4] == rows[:, 5]).any())
+        return bool((rows[:, Column.CONTENT] == rows[:, Column.CONTENT_END]).any())
 
     def drop_tags(self) -> None:
         """Treat all publications as if they were not tagged."""
-        self.rows.columns[:, 13] = self.rows.columns[:, 12]
+        columns = self.rows.columns
+        columns[:, Column.TAG_END] = columns[:, Column.TAG]
 
     def tags(self, first: int, end: int) -> tuple[int, TagColumns | None]:
         """The position after the publications from `first` on whose tags have the same version, and
         these tags. If `first` has no tag, the position after the publications without tags, and
         None."""
-        places = self.rows.columns[first:end, 12:14]
-        sizes = places[:, 1] - places[:, 0]
+        rows = self.rows.columns[first:end]
+        begins, ends = rows[:, Column.TAG], rows[:, Column.TAG_END]
+        sizes = ends - begins
         tagged = (sizes >= FRONT) & (sizes % 8 == 0)
         many = _first_other(tagged)
         if not tagged[0]:
             return first + many, None
         buffer = self.rows.buffer
-        data = b"".join([buffer[start:stop] for start, stop in places[:many].tolist()])
+        places = zip(begins[:many].tolist(), ends[:many].tolist(), strict=True)
+        data = b"".join([buffer[start:stop] for start, stop in places])
         words = np.frombuffer(data, "<i8")
         sizes = sizes[:many] // 8
         heads = np.cumsum(sizes) - sizes
@@ -127,7 +131,7 @@ class Run(m.Message, frozen=True):
         """The positions of the publications that are not done and whose payloads have between
         `least` and `most` bytes."""
         rest = self.rows.columns[self.rows.done :]
-        sizes = rest[:, 7] - rest[:, 6]
+        sizes = rest[:, Column.PAYLOAD_END] - rest[:, Column.PAYLOAD]
         found = np.flatnonzero((sizes >= least) & (sizes <= most)) + self.rows.done
         return [*map(int, found)]
 
@@ -135,12 +139,18 @@ class Run(m.Message, frozen=True):
         """The publication at a position, as a message."""
         buffer = self.rows.buffer
         row = self.rows.columns[at].tolist()
-        _, _, stamp, first, content, behind, payload, end, _, shares, told, told_end, *tag = row
-        subject, time = _decode(_PAIR + buffer[told:told_end])
+        subject, time = _decode(_PAIR + buffer[row[Column.SUBJECT] : row[Column.TIME_END]])
         return m.Publish(
-            self.publisher, stamp, first, buffer[content:behind], buffer[payload:end], shares == 1,
-            subject, time, tag=buffer[tag[0] : tag[1]],
-        )  # fmt: skip
+            self.publisher,
+            row[Column.STAMP],
+            row[Column.UNSETTLED],
+            buffer[row[Column.CONTENT] : row[Column.CONTENT_END]],
+            buffer[row[Column.PAYLOAD] : row[Column.PAYLOAD_END]],
+            row[Column.SHARES] == 1,
+            subject,
+            time,
+            tag=buffer[row[Column.TAG] : row[Column.TAG_END]],
+        )
 
 
 def join_runs(runs: Sequence[Run]) -> Run:
@@ -152,10 +162,10 @@ def join_runs(runs: Sequence[Run]) -> Run:
     for run in runs:
         rest = run.rows.columns[run.rows.done :]
         if len(rest):
-            first, end = int(rest[0, 0]), int(rest[-1, -1])
+            first, end = int(rest[0, Column.NAME]), int(rest[-1, Column.TAG_END])
             buffers.append(run.rows.buffer[first:end])
             moved = rest + (at - first)
-            moved[:, _NO_PLACES] = rest[:, _NO_PLACES]
+            moved[:, VALUES] = rest[:, VALUES]
             columns.append(moved)
             at += end - first
     return Run(runs[0].publisher, Rows(b"".join(buffers), np.concatenate(columns)))
@@ -166,7 +176,7 @@ def find_runs(buffer: bytes, starts: Sequence[int]) -> Iterator[tuple[int, Run |
     frame of a run, and the run; or the position of a frame outside runs, and None."""
     from tidings.routing.root.runs import run_kernels as kernels  # compiled
 
-    columns = np.empty((len(starts), kernels.COLUMNS), np.int64)
+    columns = np.empty((len(starts), len(Column)), np.int64)
     kinds = np.empty(len(starts), np.uint8)
     places = np.array(starts, np.int64)
     data, read = np.frombuffer(buffer, np.uint8), kernels.read_frames
@@ -182,8 +192,10 @@ def find_runs(buffer: bytes, starts: Sequence[int]) -> Iterator[tuple[int, Run |
             yield from ((at, None) for at in range(first, end))
             continue
         while first < end:
-            size = columns[first, 0] + BYTES
-            upto = first + int(np.searchsorted(columns[first:end, 7], size, "right"))
+            size = columns[first, Column.NAME] + BYTES
+            upto = first + int(
+                np.searchsorted(columns[first:end, Column.PAYLOAD_END], size, "right")
+            )
             upto = min(max(upto, first + 1), first + MOST_ROWS, end)
             yield first, Run(name, Rows(buffer, columns[first:upto]))
             first = upto
@@ -199,6 +211,6 @@ def _first_other(flags: npt.NDArray[np.bool_]) -> int:
 def _name(buffer: bytes, row: Numbers) -> str | None:
     """The publisher's name; None if it is not valid UTF-8. The usual decoder then refuses it."""
     try:
-        return buffer[row[0] : row[1]].decode()
+        return buffer[row[Column.NAME] : row[Column.NAME_END]].decode()
     except UnicodeDecodeError:
         return None

@@ -33,6 +33,7 @@ from tidings.routing.root.publishing.root_tagger import LARGEST, Tagger
 from tidings.routing.root.publishing.stamps import Stamps
 from tidings.routing.root.records import Block
 from tidings.routing.root.relating import enclose
+from tidings.routing.root.runs.frame_columns import Column
 from tidings.routing.root.runs.run import FEW, Run
 from tidings.routing.root.write_queue import WriteQueue
 
@@ -120,11 +121,12 @@ class RunIntake:
         if known is None or self._queue.failed:
             return at
         rows = run.rows.columns[at:]
-        if rows[0, 2] != known + 1:
+        if rows[0, Column.STAMP] != known + 1:
             return at  # checked first, because many rows may be repetitions
-        stamps = rows[:, 2]
+        stamps = rows[:, Column.STAMP]
         fits = stamps == np.arange(known + 1, known + 1 + len(rows))
-        fits &= (rows[:, 3] <= stamps) & (rows[:, 7] - rows[:, 6] <= LARGEST)
+        fits &= rows[:, Column.UNSETTLED] <= stamps
+        fits &= rows[:, Column.PAYLOAD_END] - rows[:, Column.PAYLOAD] <= LARGEST
         return len(run) if fits.all() else at + int(np.argmin(fits))
 
     def _tag(self, run: Run, at: int, end: int) -> Tags:
@@ -206,5 +208,5 @@ class RunIntake:
             bodies = enclose(tags.fronts[at - tags.first : end - tags.first], bodies)
         return Block(
             run.publisher, None, self._counts.given + 1, marks, matched, bodies,
-            int(run.rows.columns[at, 2]),
+            int(run.rows.columns[at, Column.STAMP]),
         )  # fmt: skip

@@ -7,9 +7,7 @@ and reports what is wrong with them. It also handles pieces of payloads, fast pu
 subjects that are not ASCII.
 
 Shapes (n frames): data uint8, the bytes of a buffer; starts int64 [n]; kinds uint8 [n]; columns
-int64 [n, 14]. A row of columns has offsets and values: name, its end, stamp, first, attributes,
-their end, payload, its end, the encoded size before the attributes, 1 if subscribers get the
-attributes, the encoded subject and time, their end, tag, its end.
+int64 [n, len(Column)], see frame_columns.py. Offsets, ends and sizes are integers.
 """
 
 from __future__ import annotations
@@ -19,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from tidings.matching.jit import kernel
+from tidings.routing.root.runs.frame_columns import Column
 
 OTHER, SAME, NEW = 0, 1, 2  # not read; publisher of the previous frame; another publisher
-COLUMNS = 14
 FRONT = 12  # bytes of a body before the metadata: the magic bytes, and a size
 
 
@@ -127,47 +125,47 @@ def read_frames(
             size, at = read_size(data, at, end, 0xD9)
         if at < 0 or size > most_name or at + size > end:
             continue
-        columns[row, 0], columns[row, 1] = at, at + size
+        columns[row, Column.NAME], columns[row, Column.NAME_END] = at, at + size
         stamp, at = read_integer(data, at + size, end)
         if at < 0:
             continue
         first, at = read_integer(data, at, end)
         if at < 0:
             continue
-        columns[row, 2], columns[row, 3] = stamp, first
-        columns[row, 8] = at
+        columns[row, Column.STAMP], columns[row, Column.UNSETTLED] = stamp, first
+        columns[row, Column.CONTENT_HEAD] = at
         size, at = read_size(data, at, end, 0xC4)
         if at < 0 or at + size > end:
             continue
-        columns[row, 4], columns[row, 5] = at, at + size
+        columns[row, Column.CONTENT], columns[row, Column.CONTENT_END] = at, at + size
         size, at = read_size(data, at + size, end, 0xC4)
         if at < 0 or at + size + 1 > end:
             continue
-        columns[row, 6], columns[row, 7] = at, at + size
+        columns[row, Column.PAYLOAD], columns[row, Column.PAYLOAD_END] = at, at + size
         at += size
         if data[at] != 0xC2 and data[at] != 0xC3:
             continue
-        columns[row, 9] = np.int64(data[at]) - 0xC2
-        columns[row, 10] = at + 1
+        columns[row, Column.SHARES] = np.int64(data[at]) - 0xC2
+        columns[row, Column.SUBJECT] = at + 1
         at = read_subject(data, at + 1, end, most_subject)
         if at < 0:
             continue
         _, at = read_integer(data, at, end)
         if at < 0 or at + 2 >= end or data[at] != 0xC0 or data[at + 1] != 0xC2:
             continue
-        columns[row, 11] = at
+        columns[row, Column.TIME_END] = at
         size, at = read_size(data, at + 2, end, 0xC4)
         if at < 0 or size > most_tag or at + size != end:
             continue
-        columns[row, 12], columns[row, 13] = at, end
+        columns[row, Column.TAG], columns[row, Column.TAG_END] = at, end
         many += 1
         last = row
         kinds[row] = 2
         if previous >= 0:
-            name = columns[row, 0]
-            size = columns[row, 1] - name
-            other = columns[previous, 0]
-            if columns[previous, 1] - other == size:
+            name = columns[row, Column.NAME]
+            size = columns[row, Column.NAME_END] - name
+            other = columns[previous, Column.NAME]
+            if columns[previous, Column.NAME_END] - other == size:
                 same = True
                 for one in range(size):
                     if data[name + one] != data[other + one]:
@@ -186,18 +184,22 @@ def measure_bodies(data: Any, columns: Any, magic: Any, places: Any) -> None:
     """
     places[0] = 0
     for row in range(len(columns)):
-        size = columns[row, 7] - columns[row, 6]
-        shares = columns[row, 9] == 1
-        first, end = columns[row, 10], columns[row, 11]
+        size = columns[row, Column.PAYLOAD_END] - columns[row, Column.PAYLOAD]
+        shares = columns[row, Column.SHARES] == 1
+        first, end = columns[row, Column.SUBJECT], columns[row, Column.TIME_END]
         told = shares or end - first != 2 or data[first] != 0xA0 or data[first + 1] != 0
         if not told and size >= len(magic):
             told = True
             for one in range(len(magic)):
-                if data[columns[row, 6] + one] != magic[one]:
+                if data[columns[row, Column.PAYLOAD] + one] != magic[one]:
                     told = False
                     break
         if told:
-            content = columns[row, 5] - columns[row, 8] if shares else 1
+            content = (
+                columns[row, Column.CONTENT_END] - columns[row, Column.CONTENT_HEAD]
+                if shares
+                else 1
+            )
             size += FRONT + 3 + content + end - first
         places[row + 1] = places[row] + size
 
@@ -208,7 +210,7 @@ def write_bodies(data: Any, columns: Any, magic: Any, places: Any, out: Any) -> 
     the attributes or nil, the subject, the time, nil, nil. Sets out uint8."""
     for row in range(len(columns)):
         to = places[row]
-        size = columns[row, 7] - columns[row, 6]
+        size = columns[row, Column.PAYLOAD_END] - columns[row, Column.PAYLOAD]
         told = places[row + 1] - to - size - FRONT
         if told > 0:
             for one in range(len(magic)):
@@ -219,19 +221,21 @@ def write_bodies(data: Any, columns: Any, magic: Any, places: Any, out: Any) -> 
             to += 4
             out[to] = 0x95
             to += 1
-            if columns[row, 9] == 1:
-                for at in range(columns[row, 8], columns[row, 5]):
+            if columns[row, Column.SHARES] == 1:
+                for at in range(
+                    columns[row, Column.CONTENT_HEAD], columns[row, Column.CONTENT_END]
+                ):
                     out[to] = data[at]
                     to += 1
             else:
                 out[to] = 0xC0
                 to += 1
-            for at in range(columns[row, 10], columns[row, 11]):
+            for at in range(columns[row, Column.SUBJECT], columns[row, Column.TIME_END]):
                 out[to] = data[at]
                 to += 1
             out[to] = 0xC0
             out[to + 1] = 0xC0
             to += 2
-        for at in range(columns[row, 6], columns[row, 7]):
+        for at in range(columns[row, Column.PAYLOAD], columns[row, Column.PAYLOAD_END]):
             out[to] = data[at]
             to += 1

@@ -67,7 +67,7 @@ class WorkerHelpers:
             raise PredicateFailed(f"the predicate '{name}' can't decide rows: {reason}")
 
 
-def failed_predicate(sentence: str) -> tuple[str, str] | None:
+def parse_failure(sentence: str) -> tuple[str, str] | None:
     """The predicate that failed in a worker, and the reason, parsed from the error message; None if
     the message is about something else."""
     found = _FAILED.search(sentence)

@@ -6,7 +6,7 @@
     upkeep.py           when a checkpoint is due, and from what it is made
     summary.py          the entries since the last checkpoint, added up
     counter_sums.py     the counters of nodes in the summary
-    counter_kernels.py  adds up the counters of blocks
+    counter_kernels.py  adds up the counters of blocks, in the table of counter_columns.py
 
 Used only by journal.py. Start at upkeep.py.
 """

@@ -1,8 +1,7 @@
 """Kernels that add up the counters of nodes in a hash table.
 
 Shapes (Q places, a power of two; n nodes): keys int64 [Q]: node numbers, 0 for a free place; table
-int64 [Q, 3]: for each key, how many notifications matched the node, its last number, and the serial
-of the notification with that number; nodes int64 [n], distinct.
+int64 [Q, len(Counted)]: the counters of each key; nodes int64 [n], distinct.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidings.matching.jit import find_place, kernel
+from tidings.store.journal.upkeep.counter_columns import Counted
 
 
 @kernel
@@ -21,7 +21,7 @@ def add_times(nodes: Any, times: Any, keys: Any, table: Any) -> Any:
         place = find_place(nodes[at], keys)
         new += keys[place] == 0
         keys[place] = nodes[at]
-        table[place, 0] += times[at]
+        table[place, Counted.TIMES] += times[at]
     return new
 
 
@@ -34,14 +34,15 @@ def set_last(nodes: Any, numbers: Any, rows: Any, first: int, keys: Any, table: 
         place = find_place(nodes[at], keys)
         new += keys[place] == 0
         keys[place] = nodes[at]
-        table[place, 1] = numbers[at]
-        table[place, 2] = first + rows[at]
+        table[place, Counted.NUMBER] = numbers[at]
+        table[place, Counted.SERIAL] = first + rows[at]
     return new
 
 
 @kernel
 def clear(node: int, keys: Any, table: Any) -> None:
-    """Set the counters of a node to 0, if it is in the table."""
+    """Set the counters of a node to 0, if it is in the table. For the arrays, see the top
+    of the module."""
     place = find_place(node, keys)
     if keys[place] == node:
         table[place] = 0
@@ -49,7 +50,7 @@ def clear(node: int, keys: Any, table: Any) -> None:
 
 @kernel
 def move(keys: Any, table: Any, new_keys: Any, new_table: Any) -> None:
-    """Copy all nodes to an empty table."""
+    """Copy all nodes to an empty table, of arrays new_keys and new_table."""
     for at in range(len(keys)):
         if keys[at] != 0:
             place = find_place(keys[at], new_keys)

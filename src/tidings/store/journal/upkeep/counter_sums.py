@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from tidings.routing.root import Block, Record
 from tidings.store.journal.state import Counter, JournalState
+from tidings.store.journal.upkeep.counter_columns import Counted
 
 SMALLEST = 1 << 10  # places in a table
 
@@ -26,7 +27,7 @@ class CounterSums:
         self._times: dict[int, int] = {}
         self._last: dict[int, tuple[int, int]] = {}  # the last number and its serial
         self._keys: Numbers = np.zeros(0, np.int64)
-        self._table: Numbers = np.zeros((0, 3), np.int64)
+        self._table: Numbers = np.zeros((0, len(Counted)), np.int64)
         self._used = 0  # keys in the table
         self._highest = 0  # the highest number of a node that a notification mentioned
 
@@ -58,7 +59,7 @@ class CounterSums:
 
         size = max(SMALLEST, 1 << (2 * (self._used + more)).bit_length())
         if size > len(self._keys):
-            keys, table = np.zeros(size, np.int64), np.zeros((size, 3), np.int64)
+            keys, table = np.zeros(size, np.int64), np.zeros((size, len(Counted)), np.int64)
             kernels.move(self._keys, self._table, keys, table)
             self._keys, self._table = keys, table
 
@@ -80,10 +81,10 @@ class CounterSums:
             counter = counters.setdefault(node, Counter())
             counter.count, counter.latest = number, serial
         there = np.flatnonzero(self._table.any(axis=1))
-        rows = np.column_stack([self._keys[there], self._table[there]])
-        for node, times, number, serial in rows.tolist():
+        for node, row in zip(self._keys[there].tolist(), self._table[there].tolist(), strict=True):
+            number, serial = row[Counted.NUMBER], row[Counted.SERIAL]
             counter = counters.setdefault(node, Counter())
-            counter.total += times
+            counter.total += row[Counted.TIMES]
             # `_last` may have a later number than the table; if it has no number of this node, the
             # table's number counts, even if it is lower than the counter's
             if number and (number > counter.count or node not in self._last):

@@ -38,7 +38,7 @@ class Summary:
         self._publishers: dict[str, int] = {}
         self._sources: dict[str, Progress] = {}
 
-    def add(self, things: Iterable[t.Thing]) -> bool:
+    def add(self, things: Iterable[t.JournalEntry]) -> bool:
         """Add entries in the order in which they were written. Returns False if the summary can't
         continue."""
         for thing in things:

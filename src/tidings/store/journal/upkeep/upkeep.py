@@ -44,7 +44,7 @@ class Upkeep:
         """Begin a new summary at the end of the log."""
         self._summary = Summary(self._log.end)
 
-    def note(self, things: Sequence[t.Thing]) -> None:
+    def note(self, things: Sequence[t.JournalEntry]) -> None:
         """Note the entries of the group that was written last."""
         if not self._summary.add(things):
             self.begin_summary()

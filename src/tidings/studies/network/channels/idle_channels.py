@@ -14,7 +14,7 @@ import msgspec
 from tidings.model import EnvironmentProblem
 from tidings.network import watch
 from tidings.routing.protocol import Times
-from tidings.studies.host.processes import resident_memory, running_seconds
+from tidings.studies.host.process_usage import resident_memory, running_seconds
 from tidings.studies.network.channels.idle_ends import IdleRoots, IdleSubscribers
 from tidings.studies.network.route_peers import end_process
 from tidings.studies.network.route_tidings import start_node

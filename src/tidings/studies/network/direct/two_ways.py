@@ -24,7 +24,7 @@ import msgspec
 from tidings.model import EnvironmentProblem
 from tidings.network import Agent, connect
 from tidings.routing.clients import Delivery
-from tidings.studies.host.processes import running_seconds
+from tidings.studies.host.process_usage import running_seconds
 from tidings.studies.network.route_durable import percentiles
 from tidings.studies.network.route_flow import Missing
 from tidings.studies.network.route_peers import end_process

@@ -10,9 +10,20 @@ Shapes for n values of a column and K known strings, which are the strings that 
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import numpy as np
 
 from tidings.matching.jit.compiling import kernel
+
+
+class IntegerColumn(IntEnum):
+    """How the integers of a column are encoded: by a table or by bisection."""
+
+    BASE = 0  # the integer of the first place in the table; or the code of the least number
+    FIRST = 1  # the places [FIRST, END) in the table, or in the thresholds
+    END = 2
+    IN_TABLE = 3  # 1 if there is a table
 
 
 @kernel
@@ -148,9 +159,9 @@ def code_of_integer(value, column, integers):  # type: ignore[no-untyped-def]
     """The code of one integer in a column, from a table or by bisection; `integers` is an
     event_coder.IntegerCodes."""
     numbers, table, thresholds = integers.columns, integers.table, integers.thresholds
-    first, last = numbers[column, 1], numbers[column, 2]
-    if numbers[column, 3] == 1:
-        lowest = numbers[column, 0]
+    first, last = numbers[column, IntegerColumn.FIRST], numbers[column, IntegerColumn.END]
+    if numbers[column, IntegerColumn.IN_TABLE] == 1:
+        lowest = numbers[column, IntegerColumn.BASE]
         if value < lowest:
             return np.int64(table[first])
         if value >= lowest + (last - first):  # computing the difference first could overflow
@@ -163,4 +174,4 @@ def code_of_integer(value, column, integers):  # type: ignore[no-untyped-def]
             low = middle + 1
         else:
             high = middle
-    return numbers[column, 0] + (low - first)
+    return numbers[column, IntegerColumn.BASE] + (low - first)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.matching.jit import array_pool
-from tidings.matching.matcher_state import State
+from tidings.matching.matcher_state import MatcherState
 from tidings.matching.segments import join_kernels
 from tidings.model import TidingsError
 
@@ -27,7 +27,9 @@ BATCH = 65536
 LEAST_PIECE = 8192  # a thread gets at least this many events of a batch
 
 
-def match_lists(state: State, dead: Array, batch: pa.RecordBatch, threads: int) -> list[Lists]:
+def match_lists(
+    state: MatcherState, dead: Array, batch: pa.RecordBatch, threads: int
+) -> list[Lists]:
     """For each piece of the batch, the slots of the filters that match each of its events."""
     many = state.flag_multi_box(len(dead))
 
@@ -37,7 +39,7 @@ def match_lists(state: State, dead: Array, batch: pa.RecordBatch, threads: int) 
     return _run_in_threads(run, _pieces(batch, threads), threads)
 
 
-def match_counts(state: State, dead: Array, batch: pa.RecordBatch, threads: int) -> Array:
+def match_counts(state: MatcherState, dead: Array, batch: pa.RecordBatch, threads: int) -> Array:
     """How many filters match each event."""
     many = state.flag_multi_box(len(dead))
 
@@ -114,7 +116,7 @@ def _with_offsets(arrays: Iterable[Array]) -> list[tuple[int, Array]]:
 
 
 def _chunks(
-    state: State, dead: Array, piece: pa.RecordBatch, counts: Array | None = None
+    state: MatcherState, dead: Array, piece: pa.RecordBatch, counts: Array | None = None
 ) -> list[tuple[Array, Array]]:
     """(events, slots) of the matches in all parts; see Part.pairs."""
     found: list[tuple[Array, Array]] = []

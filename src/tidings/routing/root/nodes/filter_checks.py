@@ -10,12 +10,12 @@ from tidings.routing.forwarding.neighbours import Name
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import LONG, long_bytes, work_of
 from tidings.routing.root.nodes.lifecycle import NodeLifecycle
-from tidings.routing.root.nodes.parts import NodePart, Parts
+from tidings.routing.root.nodes.shared_objects import NodePart, Parts
 from tidings.routing.root.nodes.territory import Territory
 from tidings.routing.root.ownership import describe
 
 
-class Admission(NodePart):
+class FilterChecks(NodePart):
     """Checks filters against limits. A filter that exceeds a limit is refused with a message. If
     there may be room later, it is ignored instead, and the subscriber asks again."""
 

@@ -185,7 +185,7 @@ def graph_growth_table(report: GraphReport) -> Table:
     return table
 
 
-def checked_line(report: MatchReport) -> str:
+def describe_checks(report: MatchReport) -> str:
     """One line about the checks that were made before anything was measured."""
     asked = sum(run.checked_evaluations for run in _distinct(report))
     return (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from tidings.studies.tables import number, plain_table
+from tidings.studies.result_tables import number, plain_table
 
 if TYPE_CHECKING:
     from tidings.studies.relations.live_overload import LiveOverloadReport

@@ -50,7 +50,7 @@ def open_source(settings: Settings, spark: SparkSession) -> OpenedSource:
         register(spark)
         stream = spark.readStream.format("tidings-feeds").option("urls", "\n".join(source.urls))
         stream = stream.option("spool", str(settings.at(source.spool)))
-        return _typed_source(
+        return _open_typed_source(
             stream.option("checkpoint", str(settings.at(settings.checkpoint))).load()
         )
     return _open_rate(source, spark)
@@ -58,7 +58,7 @@ def open_source(settings: Settings, spark: SparkSession) -> OpenedSource:
 
 def declare_source(settings: Settings, source: OpenedSource) -> OpenedSource:
     """The same source, with the columns that are declared now."""
-    arrow = declared_columns(settings)
+    arrow = read_declared_schema(settings)
     if source.format == "typed":
         return msgspec.structs.replace(source, schema=spark_schema(arrow))
     return msgspec.structs.replace(source, schema=spark_schema(arrow), arrow=arrow)
@@ -74,7 +74,7 @@ def read_files(
     source = settings.source
     if not isinstance(source, Files) or source.format == "json" or not settings.columns:
         return df
-    columns = declared_columns(settings)
+    columns = read_declared_schema(settings)
     if source.format == "parquet":
         schema = spark_schema(columns)
         if schema.fieldNames() == df.schema.fieldNames():
@@ -140,9 +140,9 @@ def _open_files(settings: Settings, source: Files, spark: SparkSession) -> Opene
         if not settings.columns:
             schema = spark.read.parquet(str(path)).schema
         else:
-            schema = spark_schema(declared_columns(settings))
-        return _typed_source(reader.schema(schema).parquet(str(path)))
-    arrow = declared_columns(settings)
+            schema = spark_schema(read_declared_schema(settings))
+        return _open_typed_source(reader.schema(schema).parquet(str(path)))
+    arrow = read_declared_schema(settings)
     if source.format == "json":
         return OpenedSource(reader.text(str(path)), spark_schema(arrow), "json", arrow)
     rows = _csv(reader, arrow.names).csv(str(path))
@@ -159,20 +159,20 @@ def _open_kafka(settings: Settings, source: Kafka, spark: SparkSession) -> Opene
     )
     if source.rows_per_trigger is not None:
         reader = reader.option("maxOffsetsPerTrigger", source.rows_per_trigger)
-    arrow = declared_columns(settings)
+    arrow = read_declared_schema(settings)
     return OpenedSource(reader.load().select("value"), spark_schema(arrow), "json", arrow)
 
 
 def _open_rate(source: Rate, spark: SparkSession) -> OpenedSource:
     stream = spark.readStream.format("rate").option("rowsPerSecond", source.rows_per_second)
-    return _typed_source(stream.load())
+    return _open_typed_source(stream.load())
 
 
-def _typed_source(df: DataFrame) -> OpenedSource:
+def _open_typed_source(df: DataFrame) -> OpenedSource:
     return OpenedSource(df, df.schema, "typed")
 
 
-def declared_columns(settings: Settings) -> pa.Schema:
+def read_declared_schema(settings: Settings) -> pa.Schema:
     """The columns that a pipeline file declares."""
     attributes = settings.attributes
     if attributes is None:

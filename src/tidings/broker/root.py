@@ -389,6 +389,7 @@ class RootNode(Server):
         )  # fmt: skip
         if self._merits is not None and machine.tagger.relating is not None:
             self._merits.use_kind(self.declaration.kind)
+            self._merits.use_machine(machine)
             machine.tagger.relating = self._merits.listen(machine.tagger.relating)
         return machine
 

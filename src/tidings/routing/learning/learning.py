@@ -9,7 +9,7 @@ idle. The number of frames that are noted between two calls is bounded. So a bus
 from some of its frames, and forwards nearly as fast as without learning.
 
 The graph of the state machine shows which subscriptions have ended; this is checked before each
-use.
+use (upkeep.py).
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from tidings.relations import (
     decode_terms,
 )
 from tidings.relations.merit import Postings, choose_hops
-from tidings.routing.forwarding import Downstream, GraphChanges, Name
+from tidings.routing.forwarding import Downstream, Name
 from tidings.routing.learning.hops import Hops
+from tidings.routing.learning.upkeep import Upkeep
 from tidings.routing.protocol import frames
 
 MOST_NOTED = 100  # frames that are noted between two calls of `work`
 MOST_PENDING = 500  # groups of noted frames that wait
 MOST_CONTEXTS = 4_096  # contexts whose neighbours are remembered
 MOST_KEYS = 4_096  # early bodies that are remembered, so that they are not passed on again
-AGINGS = 8  # how often the store ages in the time for which it keeps an unused node
 
 
 class Way(Protocol):
@@ -77,13 +77,12 @@ class Learning:
         self._postings = Postings(self.store, self._forget_term)
         self._hops = Hops()
         self.store.watch(self._count)
-        self._changes = machine.caches.add(GraphChanges())
+        self._upkeep = Upkeep(self.store, machine.caches, self._wants, now)
         self._pending: dict[tuple[bytes, bytes, int], _Noted] = {}
         self._noted = 0  # frames since the last work
         self._served: dict[bytes, tuple[dict[Name, float], tuple[Term, ...]]] = {}
         self._of_term: dict[Term, set[bytes]] = {}
         self._keys: dict[tuple[bytes, int], None] = {}
-        self._aged = now
         self.left_out = 0  # frames that were not noted, for lack of room
 
     # -- what was forwarded --------------------------------------------------------------------
@@ -117,8 +116,9 @@ class Learning:
         call is short, so that the caller can stop at any time."""
         self.catch_up()
         self._noted = 0
+        self._upkeep.age(now)
         if not self._pending:
-            return self._age(now)
+            return False
         key = next(iter(self._pending))
         noted = self._pending.pop(key)
         context, labels, _ = key
@@ -149,26 +149,11 @@ class Learning:
 
     def catch_up(self) -> None:
         """Forget what the node has learnt for subscriptions that have ended."""
-        if not self._changes:
-            return
-        nodes: list[Hashable] = [*self._changes.nodes]
-        if self._changes.everything:
-            nodes = [*self.store.ids()]
-        self._changes.forget()
-        for node in nodes:
-            gone = [hop for hop in self.store.hops_of(node) if not self._wants(hop, node)]
-            if gone:
-                self.store.cancel(node, *gone)
+        self._upkeep.catch_up()
 
     def _wants(self, hop: object, node: Hashable) -> bool:
         known = self._machine.neighbours.get(self._hops.name(hop))
         return known is not None and node in known.nodes
-
-    def _age(self, now: float) -> bool:
-        if now - self._aged > self.serving.store.keep / AGINGS:
-            self._aged = now
-            self.store.age(now)
-        return False
 
     def _count(self, node: ForwardedNode, joined: bool, _terms: Sequence[Term]) -> None:
         self._hops.count(node.hop, 1 if joined else -1)

@@ -452,6 +452,23 @@ class Rendezvous(Downstream):
             self.nodes.stop_wanting(node)
             self.claims.make_room(node)
 
+    def count_subscriptions(self, node: int) -> int:
+        """How many subscriptions a node stands for, with those of the related nodes above it; 0 if
+        all have ended. A named subscription counts even if its subscriber is away. After a restart,
+        a node counts as one until it is retired, because its subscribers may come back."""
+        related = self.nodes.related_above(node)
+        own = self._count_subscriptions(node, is_base=bool(related))
+        return own + sum(self._count_subscriptions(one) for one in related)
+
+    def _count_subscriptions(self, node: int, *, is_base: bool = False) -> int:
+        """The count of a single node; with `is_base`, the node may exist only for related nodes."""
+        if node not in self.graph:
+            return 0
+        found = max(len(self.wants.get(node, ())), self.naming.cursors.count(node))
+        if found or is_base:
+            return found
+        return int(node not in self.nodes.unwanted)
+
     def select_visible(self, sender: Name, nodes: Iterable[int]) -> Iterable[int]:
         """A neighbour whose link bypasses the tree has asked for its nodes elsewhere, so none were
         granted to it here; this method decides whether it may see them."""

@@ -12,10 +12,19 @@ from tests.channel.test_related_nodes import RelatedRoot
 from tests.repeats import rounds
 
 from tidings.channel.related import PublicationMerits
+from tidings.network.forwarding import Forwarder
 from tidings.preprocessing import Kind
-from tidings.relations import Reading, RelationSettings, SemanticStore, StoreSettings
+from tidings.relations import (
+    ClusterStore,
+    Reading,
+    RelationSettings,
+    SemanticStore,
+    StoreSettings,
+    encode_terms,
+)
 from tidings.relations.merit import Postings
-from tidings.routing.protocol import messages as m, relate_dialect
+from tidings.routing.learning import Learning, Serving
+from tidings.routing.protocol import frames, make_front, messages as m, relate_dialect
 
 TOPICS = ("rose", "fog", "hail", "oak")
 NAMES = ("client", "other", "third")
@@ -39,9 +48,9 @@ class MeritRoot(RelatedRoot):
         self.machine.tagger.relating = self.merits.listen(relating)
         self.merits.use_machine(self.machine)
 
-    def node(self, topic: str, least: float | None = None) -> int:
+    def node(self, topic: str, least: float | None = None, owner: str = "somebody") -> int:
         dialect = "sql" if least is None else relate_dialect("sql", least)
-        answer = self.ask(m.Ask(1, f"topic = '{topic}'".encode(), "somebody", dialect=dialect))
+        answer = self.ask(m.Ask(1, f"topic = '{topic}'".encode(), owner, dialect=dialect))
         assert isinstance(answer, m.Answer)
         assert not answer.refusal
         return answer.node
@@ -125,6 +134,35 @@ def test_related_subscribers_count_too(tmp_path: Path) -> None:
     assert not root.merit("rose")
 
 
+def test_owners_behind_a_router_count(tmp_path: Path) -> None:
+    """Here, `client` is a router. The rendezvous point knows the owners that asked for a node
+    through it; both its stores count them, and count a router with one owner once."""
+    root = MeritRoot(tmp_path, StoreSettings(least=2))
+    long = "x" * 300  # the name of this owner is shortened
+    node = root.node("rose", owner="alice")
+    root.want("client", node)
+    root.want("other", node)
+    assert [root.machine.count_behind(name, node) for name in ("client", "other")] == [1, 1]
+    assert root.machine.count_subscriptions(node) == 2
+    serving = Serving(SETTINGS.semantic, store=StoreSettings(least=2))
+    forwarder = Forwarder(root.machine)
+    learning = forwarder.learning = Learning(root.machine, serving, 0.0)
+    term = SETTINGS.semantic.term("tag", "rose")
+    assert term is not None
+    told = m.Notification(1, 1, (m.Mark(node, 1, (node,)),), make_front(encode_terms([term])))
+    buffer = frames.encode(told)
+    for owners in (("alice",), ("alice", "bob"), ("alice", "bob", long)):
+        assert root.node("rose", owner=owners[-1]) == node
+        assert root.machine.count_behind("client", node) == len(owners)
+        assert root.machine.count_behind("other", node) == 1
+        assert root.machine.count_subscriptions(node) == 1 + len(owners)
+        forwarder.forward(buffer, [0], [len(buffer)])
+        while learning.work(0.0):
+            pass
+        learnt = {learning.hop_name(one.hop) for one in learning.store}
+        assert learnt == (set() if len(owners) == 1 else {"client"})
+
+
 def test_named_subscriptions_count_while_nobody_is_linked(tmp_path: Path) -> None:
     root = MeritRoot(tmp_path)
     node = root.node("rose")
@@ -173,8 +211,6 @@ def test_another_state_machine(tmp_path: Path) -> None:
 
 def test_hops_that_come_and_go_leave_no_room_behind() -> None:
     """The arrays of merits are as long as the most hops at one time."""
-    from tidings.relations import ClusterStore
-
     semantic = SemanticStore()
     store = ClusterStore(semantic)
     postings = Postings(store, lambda _: None)

@@ -132,7 +132,8 @@ class Learning:
             ids = wanted.get(way.neighbour, ())
             if ids:
                 hop = self._hops.number(way.neighbour)
-                node = self.store.learn(terms, hop, ids, now)
+                count = sum(self._machine.count_behind(way.neighbour, one) for one in ids)
+                node = self.store.learn(terms, hop, ids, now, count)
                 if node is not None and noted.count > 1:
                     self.store.use([node], now, noted.count - 1)
                 self._hops.count(hop, -1)

@@ -26,7 +26,7 @@ from tidings.routing.forwarding.cache import Cache
 from tidings.routing.forwarding.downstream import Downstream
 from tidings.routing.forwarding.graph_caches import NodeCache
 from tidings.routing.forwarding.label_graph import Label
-from tidings.routing.forwarding.neighbours import Name, Sent, count_entries
+from tidings.routing.forwarding.neighbours import Name, Sent, count_entries, is_owner_behind
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import Limits
 from tidings.routing.protocol.lineage import Lineage
@@ -452,6 +452,13 @@ class Rendezvous(Downstream):
             self.nodes.stop_wanting(node)
             self.claims.make_room(node)
 
+    def count_behind(self, name: Name, node: int) -> int:
+        """Several if several owners behind a router asked for the node; at most 8 owners of a node
+        are remembered, and one that has left may still be counted (ownership/claims.py). The
+        subscriptions of one owner to the same node count as one."""
+        owners = self.claims.owners(node)
+        return max(1, sum(is_owner_behind(name, one) for one in owners))
+
     def count_subscriptions(self, node: int) -> int:
         """How many subscriptions a node stands for, with those of the related nodes above it; 0 if
         all have ended. A named subscription counts even if its subscriber is away. After a restart,
@@ -464,7 +471,8 @@ class Rendezvous(Downstream):
         """The count of a single node; with `is_base`, the node may exist only for related nodes."""
         if node not in self.graph:
             return 0
-        found = max(len(self.wants.get(node, ())), self.naming.cursors.count(node))
+        wanted = sum(self.count_behind(name, node) for name in self.wants.get(node, ()))
+        found = max(wanted, self.naming.cursors.count(node))
         if found or is_base:
             return found
         return int(node not in self.nodes.unwanted)

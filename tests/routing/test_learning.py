@@ -12,13 +12,16 @@ from tidings.model import TidingsError
 from tidings.network.forwarding import Forwarder
 from tidings.relations import (
     ClusterStore,
+    Entry,
     Limit,
     StoreSettings,
+    TableDictionary,
     Term,
     encode_terms,
     load_relations,
 )
 from tidings.relations.merit import choose_hops, score_hops
+from tidings.relations.semantic import Asking
 from tidings.routing.forwarding import Forwarding, Mode
 from tidings.routing.forwarding.router import Router
 from tidings.routing.learning import Learning, Serving
@@ -191,6 +194,42 @@ def test_sole_neighbour_is_learnt_too(seed: int) -> None:
     (told,) = decode_all(buffer)
     assert isinstance(told, m.Notification)
     assert learnt.ids == {mark.node for mark in told.marks}
+
+
+def test_a_router_asks_its_own_dictionary(seed: int) -> None:
+    """Contexts keep the values that the rendezvous point found; the router learns, and serves, by
+    the values of its own dictionary."""
+    semantic = load_relations(language=None)
+    entries = [Entry("O'Hare", ("Chicago",), ("ORD",), 41.979, -87.904)]
+    asking = Asking(semantic, TableDictionary("place", entries))
+    router = grown()
+    forwarder = Forwarder(router)
+    learning = forwarder.learning = Learning(
+        router, Serving(semantic, limit=Limit(0.6), asking=asking), 0.0
+    )
+    for node in range(1, 20):
+        router.subscriptions.add("a", node)
+    router.drain_outgoing()
+    ord_, chicago = (semantic.term("place", name) for name in ("ORD", "Chicago"))
+    assert ord_ is not None
+    assert chicago is not None
+
+    def forward() -> None:
+        buffer = frame(random.Random(seed), 1, (ord_,))
+        forwarder.forward(buffer, [0], [len(buffer)])
+        while learning.work(0.0):
+            pass
+
+    forward()
+    assert learning.find_served(encode_terms([ord_])) == {"a": 1.0}
+    assert learning.find_served(encode_terms([chicago])) == {}
+    while asking.work():
+        pass
+    assert learning.find_served(encode_terms([ord_])) == {"a": 1.0}
+    assert learning.find_served(encode_terms([chicago]))["a"] >= 0.69
+    forward()
+    (learnt,) = learning.store
+    assert (learnt.terms, learnt.uses) == ((semantic.term("place", "O'Hare"),), 2)
 
 
 def test_bounds(seed: int) -> None:

@@ -647,6 +647,8 @@ class RootNode(Server):
         """Start a write, unless a write is running or nothing needs to be written. Records that
         arrive during a write share the next sync. Fast notifications need no write, but if a write
         is running, they are sent after it."""
+        if self.early is not None:
+            self.early.ask_soon()
         if self._writing is not None and not self._writing.done():
             return
         waits = self.journal.has_waiting or len(self.machine.queue) > 0 or self._awaiting

@@ -117,6 +117,18 @@ class EarlySending:
 
     def _work_soon(self, channel: Channel, learning: Learning) -> None:
         self._learning[channel] = learning
+        self._schedule()
+
+    def ask_soon(self) -> None:
+        """Ask the dictionary about the names that wait, when there is time."""
+        if self._serving is not None and self._asks(self._serving):
+            self._schedule()
+
+    @staticmethod
+    def _asks(serving: Serving) -> bool:
+        return serving.asking is not None and serving.asking.pending > 0
+
+    def _schedule(self) -> None:
         if not self._working:
             self._working = True
             asyncio.get_running_loop().call_later(PAUSE, self._work)
@@ -133,12 +145,17 @@ class EarlySending:
                     if not learning.work(self._node.now):
                         del self._learning[channel]
                         break
+            serving = self._serving
+            while serving is not None and self._asks(serving) and serving.asking is not None:
+                if self._node.is_busy() or time.monotonic() >= until:
+                    break
+                serving.asking.work()
         except Exception:  # only what could be learnt from these frames is lost
             _log.exception("can't learn from forwarded notifications")
             self._learning.clear()
-        if self._learning and not self._working:
-            self._working = True
-            asyncio.get_running_loop().call_later(PAUSE, self._work)
+        if self._learning:
+            self._schedule()
+        self.ask_soon()
 
     def stop(self) -> None:
         if self._loading is not None:

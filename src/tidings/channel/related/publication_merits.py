@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, Protocol
 
 from tidings.model import TidingsError
 from tidings.preprocessing import Contents, ExtraFields, Kind
 from tidings.relations import RelationSettings, Term
 from tidings.relations.merit import ForwardedMerit, TermReader
+from tidings.relations.semantic import Growth
 from tidings.routing.forwarding import GraphCaches
 from tidings.routing.learning import Upkeep
 from tidings.routing.protocol import messages as m
@@ -35,7 +36,9 @@ class PublicationMerits:
         self._forwarded = ForwardedMerit(
             settings.semantic, settings.weights, settings.store, self._count
         )
-        self._reader = TermReader(settings.semantic, settings.reading)
+        self._reader = TermReader(settings.semantic, settings.reading, settings.asking)
+        if settings.asking is not None:
+            settings.asking.tell(self)
         self._most = most
         self._now = now
         self._contents: Contents | None = None
@@ -49,6 +52,11 @@ class PublicationMerits:
         store = self._forwarded.store
         self._upkeep = Upkeep(store, machine.caches, self._is_wanted, self._now())
         self._upkeep.check_all()
+
+    def take_growth(self, grown: Sequence[Growth]) -> None:
+        """Read names again, because a dictionary has explained some."""
+        self._reader.forget()
+        self._forwarded.take_growth(grown)
 
     def _count(self, node: Hashable) -> int:
         assert isinstance(node, int)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 from tidings.relations.clusters import ClusterStore, StoreSettings
 from tidings.relations.merit.postings import Postings
-from tidings.relations.semantic import SemanticStore, Term, Weights
+from tidings.relations.semantic import Growth, SemanticStore, Term, Weights
 
 MOST_PENDING = 10_000  # the most messages that wait to be learnt; the oldest are dropped
 MOST_HOPS = 8  # the most nodes that are learnt from one message
@@ -47,6 +47,12 @@ class ForwardedMerit:
     def of(self, terms: Sequence[Term]) -> float:
         """The merit of a message with these terms; 0 if no related message was forwarded."""
         return self._postings.total(terms) if terms else 0.0
+
+    def take_growth(self, grown: Sequence[Growth]) -> None:
+        """File values again, because the semantic store has grown."""
+        for old, new in grown:
+            self.store.replace(old, new)
+        self._postings.take_growth(grown)
 
     def note(self, terms: tuple[Term, ...], nodes: Sequence[Hashable], now: float) -> None:
         """Note that a message was forwarded to the subscribers of some nodes."""

@@ -10,7 +10,7 @@ position, which may be near it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from tidings.relations.clusters import ClusterStore, ForwardedNode
 from tidings.relations.merit.merit_kernels import add_up
-from tidings.relations.semantic import Place, Span, Term
+from tidings.relations.semantic import Growth, Place, Span, Term
 
 Array = npt.NDArray[Any]
 MOST = 65_536  # the most terms that are cached
@@ -92,6 +92,15 @@ class Postings:
         """Empty the cache, because the semantic store has grown."""
         for term in list(self._postings):
             self._drop(term)
+
+    def take_growth(self, grown: Iterable[Growth]) -> None:
+        """Forget what these terms found, and the terms above them, because the semantic store has
+        grown."""
+        elements = self._store.elements
+        for old, new in grown:
+            above = elements.semantic.ancestors(new, elements.weights.links)
+            for term in (old, new, *(Term(new.context, one) for one in above)):
+                self._drop(term)
 
     def _look_up(self, term: Term) -> Posting:
         if len(self._postings) >= MOST:

@@ -29,6 +29,7 @@ from tidings.relations import (
     decode_terms,
 )
 from tidings.relations.merit import Postings, choose_hops
+from tidings.relations.semantic import Asking, Growth
 from tidings.routing.forwarding import Downstream, Name
 from tidings.routing.learning.hops import Hops
 from tidings.routing.learning.upkeep import Upkeep
@@ -54,6 +55,8 @@ class Serving(NamedTuple):
     weights: Weights = Weights()
     limit: Limit = Limit()
     store: StoreSettings = StoreSettings(most=10_000)
+    asking: Asking | None = None
+    """Asks a dictionary about names that the trees lack."""
 
 
 class _Noted:
@@ -80,6 +83,8 @@ class Learning:
         self._upkeep = Upkeep(self.store, machine.caches, self._wants, now)
         self._pending: dict[tuple[bytes, bytes, int], _Noted] = {}
         self._noted = 0  # frames since the last work
+        if serving.asking is not None:
+            serving.asking.tell(self)
         self._served: dict[bytes, tuple[dict[Name, float], tuple[Term, ...]]] = {}
         self._of_term: dict[Term, set[bytes]] = {}
         self._keys: dict[tuple[bytes, int], None] = {}
@@ -123,7 +128,7 @@ class Learning:
         noted = self._pending.pop(key)
         context, labels, _ = key
         try:
-            terms = decode_terms(context)
+            terms = self._terms(context)
             known = tuple(frames.decode_labels(labels, noted.marks))
         except TidingsError:  # a node above sent invalid bytes; the frame itself was forwarded
             return True
@@ -138,6 +143,17 @@ class Learning:
                     self.store.use([node], now, noted.count - 1)
                 self._hops.count(hop, -1)
         return True
+
+    def _terms(self, context: bytes) -> tuple[Term, ...]:
+        asking, terms = self.serving.asking, decode_terms(context)
+        return terms if asking is None else asking.renew(terms)
+
+    def take_growth(self, grown: Sequence[Growth]) -> None:
+        """File values again, because a dictionary has explained some names."""
+        for old, new in grown:
+            self.store.replace(old, new)
+            self._forget_term(old)
+        self._postings.take_growth(grown)
 
     def _wanted_by(self, labels: tuple[tuple[int, ...], ...]) -> dict[Name, set[int]]:
         """For each neighbour that gets a notification with these labels, its nodes among them."""
@@ -168,7 +184,7 @@ class Learning:
         found = self._served.get(context)
         if found is not None:
             return found[0]
-        terms = decode_terms(context)
+        terms = self._terms(context)
         scores = choose_hops(self._postings.score(terms), self.serving.limit)
         hops = {self._hops.name(hop): merit for hop, merit in scores.items()}
         if len(self._served) >= MOST_CONTEXTS:

@@ -14,14 +14,16 @@ from tidings.relations import (
     ClusterStore,
     Entry,
     Limit,
+    Span,
     StoreSettings,
     TableDictionary,
     Term,
     encode_terms,
     load_relations,
 )
+from tidings.relations.clusters.grouping import sweep
 from tidings.relations.merit import choose_hops, score_hops
-from tidings.relations.semantic import Asking
+from tidings.relations.semantic import DAY, Asking
 from tidings.routing.forwarding import Forwarding, Mode
 from tidings.routing.forwarding.router import Router
 from tidings.routing.learning import Learning, Serving
@@ -265,6 +267,32 @@ def test_unused_nodes_are_forgotten(seed: int) -> None:
     assert len(world.learning.store)
     world.learning.work(120.0)
     assert not len(world.learning.store)
+
+
+def test_places_and_times_are_tidied_when_nothing_else_is_left(seed: int) -> None:
+    """In short steps, each a call of `work`; what was learnt stays the same."""
+    chance = random.Random(seed)
+    world = World(chance, StoreSettings())
+    for node in range(1, 20):
+        world.router.subscriptions.add("a", node)
+    world.router.drain_outgoing()
+    first = 16_000
+    days = chance.sample(range(first, first + 300), 80)
+    steps = 0
+    for day in days:
+        term = Term("time", Span(day * DAY, (day + 1) * DAY))
+        buffer = frame(chance, 1, (term,))
+        world.forwarder.forward(buffer, [0], [len(buffer)])
+        while world.learning.pending:  # tidying waits
+            world.learning.work(0.0)
+    times = world.learning.store.elements.times
+    assert times.is_untidy
+    while world.learning.work(0.0):
+        steps += 1
+    assert steps > 1
+    assert not times.is_untidy
+    assert len(times) == len(sweep((day * DAY + DAY / 2 for day in days), 2 * DAY))
+    assert len(world.learning.store) == 80
 
 
 def test_contexts_that_can_not_be_read(seed: int) -> None:

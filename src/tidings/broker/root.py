@@ -154,7 +154,10 @@ class RootNode(Server):
 
     def make_early(self) -> EarlySending | None:
         settings = self._relations
-        return None if settings is None else EarlySending(self, lambda: serving_of(settings))
+        if settings is None:
+            return None
+        tidy = None if self._merits is None else self._merits.tidy
+        return EarlySending(self, lambda: serving_of(settings), tidy)
 
     def prepare(self, machine: FramedRendezvous, channel: str) -> None:
         super().prepare(machine, channel)

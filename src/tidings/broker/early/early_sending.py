@@ -60,8 +60,16 @@ class Sending(Protocol):
 class EarlySending:
     """Sends the early bodies of one node, and holds what the node learns."""
 
-    def __init__(self, node: Sending, load: Callable[[], Serving]) -> None:
-        """`load` loads the settings and files of relations, in a thread."""
+    def __init__(
+        self,
+        node: Sending,
+        load: Callable[[], Serving],
+        others: Callable[[], bool] | None = None,
+    ) -> None:
+        """`load` loads the settings and files of relations, in a thread. `others` takes a short
+        step of other work; it is called when nothing is left to be learnt, until it returns
+        False."""
+        self._others = others
         self._node = node
         self._load = load
         self._serving: Serving | None = None
@@ -134,7 +142,7 @@ class EarlySending:
             asyncio.get_running_loop().call_later(PAUSE, self._work)
 
     def _work(self) -> None:
-        self._working = False
+        self._working, left = False, False
         until = time.monotonic() + SLICE
         try:
             for channel, learning in [*self._learning.items()]:
@@ -150,10 +158,13 @@ class EarlySending:
                 if self._node.is_busy() or time.monotonic() >= until:
                     break
                 serving.asking.work()
+            left = not self._learning and self._others is not None
+            while left and not self._node.is_busy() and time.monotonic() < until:
+                left = self._others is not None and self._others()
         except Exception:  # only what could be learnt from these frames is lost
             _log.exception("can't learn from forwarded notifications")
             self._learning.clear()
-        if self._learning:
+        if self._learning or left:
             self._schedule()
         self.ask_soon()
 

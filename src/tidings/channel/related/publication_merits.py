@@ -80,6 +80,11 @@ class PublicationMerits:
             self._upkeep.age(self._now())
         return self._forwarded.work(most)
 
+    def tidy(self) -> bool:
+        """Group the places and times of what was learnt, in one short step; return False if nothing
+        is left to do."""
+        return self._upkeep is not None and self._upkeep.tidy()
+
     def listen(self, relating: Relating) -> Relating:
         """The same relations, which also learn from each notification that they relate."""
         return _Listening(relating, self)

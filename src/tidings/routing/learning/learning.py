@@ -117,13 +117,13 @@ class Learning:
         return len(self._pending)
 
     def work(self, now: float) -> bool:
-        """Learn from one group of noted frames; return False if there is nothing left to do. One
-        call is short, so that the caller can stop at any time."""
+        """Learn from one group of noted frames, or tidy the store a little; return False if there
+        is nothing left to do. One call is short, so that the caller can stop at any time."""
         self.catch_up()
         self._noted = 0
         self._upkeep.age(now)
         if not self._pending:
-            return False
+            return self._upkeep.tidy()
         key = next(iter(self._pending))
         noted = self._pending.pop(key)
         context, labels, _ = key

@@ -1,8 +1,8 @@
 """What a store needs besides learning: it forgets what was learnt for subscriptions that have
-ended, and nodes that were not used for a while.
+ended, and nodes that were not used for a while, and keeps its clusters few.
 
     changes of the graph ──noted──> catch_up, before each use ──> cancelled nodes leave the store
-    work, when there is time ──> ageing
+    work, when there is time ──> ageing; places and times are grouped again, step by step
 
 All stores of a running node use this: those by neighbour (learning.py), and the store by node of
 the content graph that gives publications their merit (channel/related).
@@ -10,7 +10,7 @@ the content graph that gives publications their merit (channel/related).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 
 from tidings.relations import ClusterStore
 from tidings.routing.forwarding import GraphCaches, GraphChanges
@@ -34,6 +34,7 @@ class Upkeep:
         self._is_wanted = is_wanted
         self._changes = caches.add(GraphChanges())
         self._aged = now
+        self._tidying: Iterator[None] | None = None
 
     def catch_up(self) -> None:
         """Forget what was learnt for subscriptions that have ended. Cost: a look-up if nothing has
@@ -59,3 +60,16 @@ class Upkeep:
         if now - self._aged > self._store.settings.keep / AGINGS:
             self._aged = now
             self._store.age(now)
+
+    def tidy(self) -> bool:
+        """Take one step, of less than a millisecond, to group places and times into few clusters;
+        return False if nothing is left to do."""
+        if self._tidying is None:
+            if not self._store.elements.is_untidy:
+                return False
+            self._tidying = self._store.elements.tidy_slowly()
+        try:
+            next(self._tidying)
+        except StopIteration:
+            self._tidying = None
+        return True

@@ -14,10 +14,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from heapq import nlargest
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
 from tidings.broker.early.early_counts import EarlyCounts
+from tidings.broker.early.learnt_report import report_learnt
 from tidings.network import Forwarder, Link
 from tidings.routing.channels import Channel, Channels
 from tidings.routing.early import (
@@ -252,24 +254,10 @@ class EarlySending:
 
     def inspect(self, channel: Channel) -> m.Inspected:
         """What the node has learnt in a channel, the most used terms first."""
-        from tidings.relations import encode_terms
-
         sent, used = self.count()
         learning: Learning | None = getattr(channel.extra, "learning", None)
-        if learning is None:
-            return m.Inspected(0, early=sent, early_used=used)
-        learning.catch_up()
-        most = nlargest(m.MOST_LEARNT, learning.store, key=lambda node: (node.uses, node.number))
-        nodes = tuple(
-            m.LearntNode(
-                encode_terms(node.terms), str(learning.hop_name(node.hop))[: m.MOST_NAME],
-                len(node.ids), node.uses,
-            )
-            for node in most
-        )  # fmt: skip
-        return m.Inspected(
-            0, "", "", len(learning.store), learning.pending, learning.left_out, sent, used, nodes
-        )
+        found = m.Inspected(0) if learning is None else report_learnt(learning)
+        return msgspec.structs.replace(found, early=sent, early_used=used)
 
 
 def _large_ones(message: m.Publish | Run) -> list[m.Publish]:

@@ -221,3 +221,15 @@ class Learning:
     def hop_name(self, hop: object) -> Name:
         """The neighbour that has this number in the store."""
         return self._hops.name(hop)
+
+    def rank_terms(self) -> list[tuple[Term, Name, float, int]]:
+        """All terms of the store, those with the highest merit first. For each term: the neighbour
+        that has the highest merit for a notification with it, this merit, and how often the term
+        was used."""
+        found = []
+        for term in self.store.elements:
+            scores = self._postings.score([term])
+            hop = max(scores, key=scores.__getitem__)
+            uses = sum(node.uses for node in self.store.nodes_at(term).values())
+            found.append((term, self._hops.name(hop), scores[hop], uses))
+        return sorted(found, key=lambda one: (-one[2], -one[3]))

@@ -13,21 +13,32 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from tests.broker.networks import FAST, at, running
 from tests.broker.processes import Process
 from tests.repeats import rounds
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from tidings.broker import Address, Door, Grant, RootNode, RouterNode, load_config
 from tidings.broker.admission.listen import UPSTREAM
 from tidings.broker.config import RelationsTable
+from tidings.broker.config.relations_table import StoreTable, WeightsTable
+from tidings.cli.relations.relations_command import _show_node
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network import Link, Refusal, inspect, watch
 from tidings.network.agent import Agent, Subscription, connect
 from tidings.network.link import MOST_WAITING
-from tidings.relations import Reading, RelationSettings, Term, encode_terms, load_relations
+from tidings.relations import (
+    Reading,
+    RelationSettings,
+    Term,
+    decode_terms,
+    encode_terms,
+    load_relations,
+)
 from tidings.routing.clients.subscriber import Told
 from tidings.routing.early import Early, encode_early
 from tidings.routing.learning import Serving
@@ -371,6 +382,68 @@ def run(*words: str) -> str:
     return done.stdout
 
 
+def test_the_command_shows_the_settings_of_the_node(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Merits, weights, radii and names are those of the node, not those of the examples."""
+    (tmp_path / "names").mkdir()
+    rows = "name,inside,lat,lon\nHere,,0,0\nThere,Here,0,1\nFar,,0,3\n"
+    (tmp_path / "names" / "places.csv").write_text(rows)
+    table = RelationsTable(
+        place="city", language="", folder="names",
+        weights=WeightsTable(near_km=1000.0, descendant=0.5), store=StoreTable(radius_km=400.0),
+    )  # fmt: skip
+
+    async def work() -> m.Inspected:
+        root = RootNode("root", tmp_path / "journal.db", Door(), relations=table.load(tmp_path))
+        await root.start()
+        async with (
+            connect(at(root)) as agent,
+            agent.subscribe("late > 3") as found,
+        ):
+            for city in ("Here", "There", "Far"):
+                await agent.publish({"city": city, "late": 9}, b"")
+                await found.next(PATIENCE)
+            answer = await inspect(at(root))
+            while answer.total < 3 or answer.pending:
+                answer = await inspect(at(root))
+            learning = root.own.extra.learning
+            expected = [(term, round(merit, 6)) for term, _, merit, _ in learning.rank_terms()]
+            told = [(decode_terms(one.context)[0], round(one.merit, 6)) for one in answer.topics]
+            assert told == expected
+        await root.stop()
+        return answer
+
+    answer = asyncio.run(asyncio.wait_for(work(), 2 * PATIENCE))
+
+    def show(answer: m.Inspected, folder: str | None, *, json_: bool = True) -> Any:
+        _show_node(answer, folder, None, None, json_)
+        out = capsys.readouterr().out
+        return json.loads(out) if json_ else out
+
+    own = show(answer, str(tmp_path / "names"))
+    assert own["same_names"]
+    assert own["own_merits"]
+    assert own["clusters"]["place"] == 1  # 50 km, the default, would give three
+    merits = {one["value"]: one["merit"] for one in own["topics"]}
+    # Here is above There; Far is 334 and 222 km away
+    assert merits["Far"] == pytest.approx(1 + (1 - 0.3336) + (1 - 0.2224), abs=0.001)
+    assert merits["Here"] == pytest.approx(1 + (1 - 0.1112) + (1 - 0.3336), abs=0.001)
+    other = show(answer, None)
+    assert not other["same_names"]
+    assert other["topics"] == own["topics"]
+    many = msgspec.structs.replace(answer, topics=())  # a node with more terms
+    computed = show(many, str(tmp_path / "names"))
+    assert not computed["own_merits"]
+    assert {one["value"]: one["merit"] for one in computed["topics"]} == pytest.approx(merits)
+    text = show(many, None, json_=False)
+    assert "Warning: root has other files of names than the example files" in text
+    assert "Merits were computed with the wrong files" in text
+    assert "Warning" not in show(many, str(tmp_path / "names"), json_=False)
+    older = msgspec.structs.replace(many, by=None)  # an older node says nothing about itself
+    assert show(older, None)["same_names"]
+
+
 def test_processes_and_the_command(tmp_path: Path) -> None:
     """Over real processes: a router further on learns, gets bodies early and passes them on, and
     the command shows what it has learnt."""
@@ -397,7 +470,25 @@ def test_processes_and_the_command(tmp_path: Path) -> None:
                     break
             await until(lambda: len(got) == number)
             assert [int(one.split()[0]) for one in got] == [*range(1, number + 1)]
+            await asyncio.to_thread(check)  # what was learnt ends with the subscription
             reading.cancel()
+
+    def check() -> None:
+        for process, hop in ((root, "edge"), (edge, "leaf")):
+            address = f"tidings://127.0.0.1:{process.port}"
+            told = json.loads(run("relations", address, "--json"))
+            assert told["nodes"] == 1
+            assert told["clusters"] == {"place": 1, "time": 1, "tag": 0, "person": 0}
+            assert {(one["value"], one["hop"]) for one in told["topics"]} == {
+                ("Chicago", hop), ("2013-12-25", hop),
+            }  # fmt: skip
+            assert 0 < told["early_used"] <= told["early_bytes"]
+        picture = tmp_path / "learnt.svg"
+        done = run("relations", f"tidings://127.0.0.1:{edge.port}", "--svg", str(picture))
+        assert "Chicago" in done
+        assert "edge: 1 node; clusters: 1 of place, 1 of time" in done
+        assert "sent early:" in done
+        assert "<circle" in picture.read_text("utf-8")
 
     async def read(found: Subscription) -> None:
         async for one in found:
@@ -405,20 +496,5 @@ def test_processes_and_the_command(tmp_path: Path) -> None:
                 got.append(one.payload)  # noqa: PERF401 (others read it meanwhile)
 
     running(work)
-    for process, hop in ((root, "edge"), (edge, "leaf")):
-        address = f"tidings://127.0.0.1:{process.port}"
-        told = json.loads(run("relations", address, "--json"))
-        assert told["nodes"] == 1
-        assert told["clusters"] == {"place": 1, "time": 1, "tag": 0, "person": 0}
-        assert {(one["value"], one["hop"]) for one in told["topics"]} == {
-            ("Chicago", hop), ("2013-12-25", hop),
-        }  # fmt: skip
-        assert 0 < told["early_used"] <= told["early_bytes"]
-    picture = tmp_path / "learnt.svg"
-    done = run("relations", f"tidings://127.0.0.1:{edge.port}", "--svg", str(picture))
-    assert "Chicago" in done
-    assert "edge: 1 node; clusters: 1 of place, 1 of time" in done
-    assert "sent early:" in done
-    assert "<circle" in picture.read_text("utf-8")
     for process in (leaf, edge, root):
         assert process.stop() == 0

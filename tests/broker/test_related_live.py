@@ -18,9 +18,11 @@ from tests.broker.networks import connect_writers
 from tests.broker.processes import Process
 from tests.broker.test_preprocessors_live import Preprocessor, kill
 from tests.channel.related_world import Clause, Want, draw_event, draw_want
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
+from tidings.broker import Door, RootNode
 from tidings.broker.config import ConfigError, RelationsTable, load_config
+from tidings.broker.config.relations_table import DictionaryTable
 from tidings.broker.trees import load_tree
 from tidings.broker.trees.node_file import write_pairs
 from tidings.network import Agent, Refusal, Subscription, connect, connect_blocking
@@ -198,6 +200,8 @@ def test_files_with_mistakes(tmp_path: Path) -> None:
     assert "found no attribute of a context, expected at least one" in problem('language = ""')
     assert "relations.weights.near_km" in problem('place = "city"\nweights = {near_km = 0}')
     assert "found none of the files places.csv" in problem('place = "city"\nfolder = "nowhere"')
+    assert "words.csv can't be read" in problem('place = "city"\ndictionary = {tag = "words.csv"}')
+    assert "dictionary" in problem('place = "city"\ndictionary = {time = "words.csv"}')
     assert "relations.towns" in problem('towns = "city"')
     assert "found 1 attributes of coordinates" in problem('coordinates = ["lat"]')
 
@@ -207,11 +211,13 @@ def test_a_tree_hands_relations_to_its_rendezvous_points(tmp_path: Path) -> None
 language = ""
 coordinates = ["lat", "lon"]
 folder = "mine"
+dictionary = {tag = "words.csv", place = "mine/places.csv"}
 weights = {near_km = 50.0, people = {friend = 0.9}}
 store = {least = 2}
 limit = 0.5
 """
     shutil.copytree(EXAMPLES, tmp_path / "mine")
+    Path(tmp_path, "words.csv").write_text("name,inside\ntulip,flower\n")
     path = tmp_path / "tree.toml"
     path.write_text(f"[relations]\n{table}[channels.tea.relations]\n{table}")
     tree = load_tree(path)
@@ -223,7 +229,51 @@ limit = 0.5
         settings = found.load(Path("/nowhere"))  # the folder is absolute by now
         assert settings.reading.coordinates == ("lat", "lon")
         assert (settings.weights.near_km, settings.weights.people) == (50.0, {"friend": 0.9})
+        assert settings.asking is not None
+        serving = own.relations.for_router().load_serving(Path("/nowhere"))
+        assert serving.asking is not None
         assert (settings.limit.merit, settings.store.least) == (0.5, 2)
     path.write_text('[channels.tea.relations]\nlanguage = ""\n')
     with pytest.raises(ConfigError, match=r"channels\.tea\.relations: found no attribute of a"):
         load_tree(path)
+
+
+def test_a_dictionary_is_asked_when_there_is_time(tmp_path: Path) -> None:
+    """A name that the files lack is asked about after its first notification, or after the first
+    filter; notifications with it are then related, and the node learns its new value."""
+    path = tmp_path / "airports.csv"
+    path.write_text("name,inside,lat,lon,also\nO'Hare,Chicago,41.979,-87.904,ORD\n")
+    table = RelationsTable(place="city", language="", dictionary=DictionaryTable("airports.csv"))
+
+    async def work() -> None:
+        root = RootNode(
+            "root", tmp_path / "journal.db", Door(), relations=table.load(tmp_path)
+        )  # fmt: skip
+        await root.start()
+        async with (
+            connect(f"tidings://127.0.0.1:{root.port}") as reader,
+            connect(f"tidings://127.0.0.1:{root.port}") as writer,
+            reader.subscribe("city = 'Chicago' AND late > 60", related=0.7) as above,
+            reader.subscribe("late > 0") as told,
+        ):
+            settings = root._relations
+            assert settings is not None
+            await writer.publish({"city": "ORD", "late": 90}, b"first")
+            await until(lambda: settings.semantic.places.find("ord"))
+            assert settings.asking is not None
+            assert not settings.asking.pending
+            async with reader.subscribe("city = 'ORD' AND late > 60", related=0.7) as named:
+                await writer.publish({"city": "ord", "late": 90}, b"second")
+                await writer.publish({"city": "o'hare", "late": 90}, b"third")
+                for one in (above, named):
+                    found = await one.next(PATIENCE)
+                    assert isinstance(found, Delivery)
+                    assert found.payload == b"second"
+                    assert found.related is not None
+            for payload in (b"first", b"second", b"third"):
+                exact = await told.next(PATIENCE)
+                assert isinstance(exact, Delivery)
+                assert (exact.payload, exact.related) == (payload, None)
+        await root.stop()
+
+    run(work())

@@ -48,6 +48,24 @@ def test_what_was_learnt_is_shown(run: Run, files: tuple[str, ...], tmp_path: Pa
     assert {"ana", "Chicago", "Boston", "2013-12-24", "2014-01-02"} <= set(texts)
 
 
+def test_words_of_texts_are_tags(run: Run, tmp_path: Path) -> None:
+    """They are stemmed as English words with --text, and not stemmed with an empty language."""
+    (tmp_path / "filters.jsonl").write_text('{"id": "a", "filter": "topic = 1"}\n')
+    events = [{"topic": 1, "title": "Flights were delayed"}]
+    (tmp_path / "events.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in events))
+    files = ("--filters", str(tmp_path / "filters.jsonl"), "--events",
+             str(tmp_path / "events.jsonl"), "--text", "title", "--json")  # fmt: skip
+    for more, expected in (
+        ((), {"flight", "delay"}),
+        (("--language", "german"), {"flight", "wer", "delayed"}),
+        (("--language", ""), {"flights", "delayed"}),
+    ):
+        done = run("relations", *files, *more)
+        assert done.code == 0, done.err
+        assert {one["value"] for one in json.loads(done.out)["topics"]} == expected
+    assert "expected one of" in run("relations", *files, "--language", "klingon").err
+
+
 def test_the_same_as_json(run: Run, files: tuple[str, ...]) -> None:
     done = run("relations", *files, *ATTRIBUTES, "--related", "0.7", "--json")
     found = json.loads(done.out)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import random
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.relations.drawing import draw_place, draw_term, draw_terms, draw_time
 from tests.repeats import runs
 
 from tidings.relations import ClusterStore, Place, SemanticStore, Span, StoreSettings, Term, Weights
-from tidings.relations.clusters import FullScan
+from tidings.relations.clusters import FullScan, cluster as cluster_module
 from tidings.relations.clusters.centres import Centres
-from tidings.relations.clusters.cluster import PlaceClusters, TimeClusters
+from tidings.relations.clusters.cluster import Clusters, PlaceClusters, TimeClusters
 from tidings.relations.clusters.curve import BITS, _cover, curve_place, ranges_around
-from tidings.relations.clusters.grouping import choose_centres, sweep
+from tidings.relations.clusters.grouping import STEP, choose_centres, choose_slowly, sweep
 from tidings.relations.relation_files import load_relations
 from tidings.relations.semantic import DAY, place_distance
 
@@ -126,6 +129,121 @@ def test_the_greedy_choice_covers_all_and_is_near_the_fewest(seed: int) -> None:
         )
         # a greedy cover has at most H(n) times the fewest sets
         assert len(groups) <= best * sum(1 / n for n in range(1, len(points) + 1))
+
+
+def test_the_slow_choice_is_the_plain_greedy_one(seed: int) -> None:
+    """Whatever the bounds are, the item with the most free items around it is chosen, the first of
+    several."""
+    rng = random.Random(seed)
+    for _ in range(100):
+        points = list({rng.randrange(200) for _ in range(rng.randint(1, 60))})
+        rng.shuffle(points)
+        radius = rng.randrange(12)
+        free, expected = set(points), []
+        while free:
+            near = {one: [at for at in points if abs(at - one) <= radius and at in free]
+                    for one in points}  # fmt: skip
+            best = max(points, key=lambda one: len(near[one]))
+            expected.append((best, sorted(near[best])))
+            free -= {*near[best]}
+
+        def around(one: int) -> Iterator[int | None]:
+            for at in points:
+                if abs(at - one) <= radius:
+                    yield at
+                if rng.random() < 0.1:
+                    yield None
+
+        loose = [len(points), rng.randrange(20)]
+        steps = choose_slowly(
+            points,
+            lambda one: sum(abs(at - one) <= radius for at in points) + rng.choice(loose),
+            around,
+        )
+        found = [(centre, sorted(members)) for centre, members in filter(None, steps)]
+        assert found == expected
+
+
+@pytest.mark.parametrize("run", runs(2, 12))
+def test_values_come_and_go_while_clusters_are_tidied(
+    run: int, seed: int, semantic: SemanticStore
+) -> None:
+    """At every step, queries find what is near; at the end, nothing was lost, and no step has
+    computed many distances."""
+    rng = random.Random(f"{seed} {run}")
+    times = [draw_time(rng, semantic) for _ in range(300)]
+    places = [draw_place(rng, semantic) for _ in range(300)]
+    every: list[tuple[Clusters[Any], list[Any]]] = [
+        (TimeClusters(2), [one for one in times if isinstance(one, Span)]),
+        (PlaceClusters(50, 10), [one for one in places if one.located]),
+    ]
+    for clusters, drawn in every:
+        held = set(drawn[:200])
+        for one in held:
+            clusters.add(one)
+        assert clusters.is_untidy
+        measured = 0
+        distance = clusters.distance
+
+        def measure(one: Any, other: Any) -> float:
+            nonlocal measured
+            measured += 1
+            return distance(one, other)
+
+        tidying = clusters.tidy_slowly()
+        while True:
+            measured = 0
+            clusters.distance = measure  # type: ignore[method-assign]
+            is_over = next(tidying, tidying) is tidying
+            clusters.distance = distance  # type: ignore[method-assign]
+            assert measured <= 4 * STEP
+            if is_over:
+                break
+            if rng.random() < 0.2:
+                one = rng.choice(drawn)
+                (clusters.remove if one in held else clusters.add)(one)
+                held ^= {one}
+                near = {other for other, _ in clusters.near(one, 5)}
+                assert near == {other for other in held if distance(one, other) < 5}
+        assert sorted(map(repr, held)) == sorted(
+            repr(one) for cluster in clusters for one in cluster.members
+        )
+        assert {clusters.cluster_of(one).number for one in held} == {one.number for one in clusters}
+        for cluster in clusters:
+            away = [distance(cluster.centre, one) for one in cluster.members]
+            assert max(away) <= clusters.radius + 1
+        tidy = copy.deepcopy(clusters)
+        tidy.tidy()
+        assert not tidy.is_untidy
+        if isinstance(clusters, TimeClusters):
+            assert len(tidy) <= len(clusters)
+        for one in [*held]:
+            clusters.remove(one)
+        assert len(clusters) == len(clusters._index) == 0
+
+
+def test_tidying_is_given_up_if_too_much_changes(
+    monkeypatch: pytest.MonkeyPatch, semantic: SemanticStore
+) -> None:
+    monkeypatch.setattr(cluster_module, "MOST_MEANWHILE", 10)
+    times = TimeClusters(2)
+    days = [Span(day * DAY, day * DAY) for day in range(300)]
+    for day in days[:100]:
+        times.add(day)
+    before = len(times)
+    first = times.tidy_slowly()
+    next(first)
+    for day in days[100:111]:
+        times.add(day)
+    assert not [*first]
+    assert len(times) >= before
+    assert times.is_untidy
+    older, newer = times.tidy_slowly(), times.tidy_slowly()
+    next(older)
+    next(newer)
+    assert len([*older]) <= 1
+    assert [*newer]
+    assert len(times) == len(sweep((one.middle for one in days[:111]), 2 * DAY))
 
 
 @pytest.mark.parametrize("run", runs(2, 12))

@@ -12,13 +12,18 @@ from tidings.model import TidingsError
 from tidings.network.forwarding import Forwarder
 from tidings.relations import (
     ClusterStore,
+    Entry,
     Limit,
+    Span,
     StoreSettings,
+    TableDictionary,
     Term,
     encode_terms,
     load_relations,
 )
+from tidings.relations.clusters.grouping import sweep
 from tidings.relations.merit import choose_hops, score_hops
+from tidings.relations.semantic import DAY, Asking
 from tidings.routing.forwarding import Forwarding, Mode
 from tidings.routing.forwarding.router import Router
 from tidings.routing.learning import Learning, Serving
@@ -193,6 +198,42 @@ def test_sole_neighbour_is_learnt_too(seed: int) -> None:
     assert learnt.ids == {mark.node for mark in told.marks}
 
 
+def test_a_router_asks_its_own_dictionary(seed: int) -> None:
+    """Contexts keep the values that the rendezvous point found; the router learns, and serves, by
+    the values of its own dictionary."""
+    semantic = load_relations(language=None)
+    entries = [Entry("O'Hare", ("Chicago",), ("ORD",), 41.979, -87.904)]
+    asking = Asking(semantic, TableDictionary("place", entries))
+    router = grown()
+    forwarder = Forwarder(router)
+    learning = forwarder.learning = Learning(
+        router, Serving(semantic, limit=Limit(0.6), asking=asking), 0.0
+    )
+    for node in range(1, 20):
+        router.subscriptions.add("a", node)
+    router.drain_outgoing()
+    ord_, chicago = (semantic.term("place", name) for name in ("ORD", "Chicago"))
+    assert ord_ is not None
+    assert chicago is not None
+
+    def forward() -> None:
+        buffer = frame(random.Random(seed), 1, (ord_,))
+        forwarder.forward(buffer, [0], [len(buffer)])
+        while learning.work(0.0):
+            pass
+
+    forward()
+    assert learning.find_served(encode_terms([ord_])) == {"a": 1.0}
+    assert learning.find_served(encode_terms([chicago])) == {}
+    while asking.work():
+        pass
+    assert learning.find_served(encode_terms([ord_])) == {"a": 1.0}
+    assert learning.find_served(encode_terms([chicago]))["a"] >= 0.69
+    forward()
+    (learnt,) = learning.store
+    assert (learnt.terms, learnt.uses) == ((semantic.term("place", "O'Hare"),), 2)
+
+
 def test_bounds(seed: int) -> None:
     """Neither what waits nor what is remembered grows, whatever is forwarded."""
     chance = random.Random(seed)
@@ -226,6 +267,32 @@ def test_unused_nodes_are_forgotten(seed: int) -> None:
     assert len(world.learning.store)
     world.learning.work(120.0)
     assert not len(world.learning.store)
+
+
+def test_places_and_times_are_tidied_when_nothing_else_is_left(seed: int) -> None:
+    """In short steps, each a call of `work`; what was learnt stays the same."""
+    chance = random.Random(seed)
+    world = World(chance, StoreSettings())
+    for node in range(1, 20):
+        world.router.subscriptions.add("a", node)
+    world.router.drain_outgoing()
+    first = 16_000
+    days = chance.sample(range(first, first + 300), 80)
+    steps = 0
+    for day in days:
+        term = Term("time", Span(day * DAY, (day + 1) * DAY))
+        buffer = frame(chance, 1, (term,))
+        world.forwarder.forward(buffer, [0], [len(buffer)])
+        while world.learning.pending:  # tidying waits
+            world.learning.work(0.0)
+    times = world.learning.store.elements.times
+    assert times.is_untidy
+    while world.learning.work(0.0):
+        steps += 1
+    assert steps > 1
+    assert not times.is_untidy
+    assert len(times) == len(sweep((day * DAY + DAY / 2 for day in days), 2 * DAY))
+    assert len(world.learning.store) == 80
 
 
 def test_contexts_that_can_not_be_read(seed: int) -> None:

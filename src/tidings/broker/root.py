@@ -155,7 +155,10 @@ class RootNode(Server):
 
     def make_early(self) -> EarlySending | None:
         settings = self._relations
-        return None if settings is None else EarlySending(self, lambda: serving_of(settings))
+        if settings is None:
+            return None
+        tidy = None if self._merits is None else self._merits.tidy
+        return EarlySending(self, lambda: serving_of(settings), tidy)
 
     def prepare(self, machine: FramedRendezvous, channel: str) -> None:
         super().prepare(machine, channel)
@@ -391,6 +394,7 @@ class RootNode(Server):
         )  # fmt: skip
         if self._merits is not None and machine.tagger.relating is not None:
             self._merits.use_kind(self.declaration.kind)
+            self._merits.use_machine(machine)
             machine.tagger.relating = self._merits.listen(machine.tagger.relating)
         return machine
 
@@ -647,6 +651,8 @@ class RootNode(Server):
         """Start a write, unless a write is running or nothing needs to be written. Records that
         arrive during a write share the next sync. Fast notifications need no write, but if a write
         is running, they are sent after it."""
+        if self.early is not None:
+            self.early.ask_soon()
         if self._writing is not None and not self._writing.done():
             return
         waits = self.journal.has_waiting or len(self.machine.queue) > 0 or self._awaiting

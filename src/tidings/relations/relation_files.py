@@ -13,7 +13,8 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -95,10 +96,23 @@ def load_relations(folder: str | Path = EXAMPLES, *, language: str | None = "eng
     if not there:
         raise EnvironmentProblem(f"{folder}: found none of the files {', '.join(FILES)}")
     store = SemanticStore(Thesaurus(None if language is None else Words(language)))
+    store.digest = _digest([folder / name for name in there])
     for name in there:
         {"places.csv": _load_places, "calendar.toml": _load_calendar, "tags.toml": _load_tags,
          "people.toml": _load_people}[name](store, folder / name)  # fmt: skip
     return store
+
+
+def _digest(paths: Iterable[Path]) -> bytes:
+    """A digest of the names and the bytes of files; empty if one can't be read."""
+    found = blake2b(digest_size=16)
+    for path in paths:
+        try:
+            data = path.read_bytes()
+        except OSError:  # loading it says why
+            return b""
+        found.update(f"{path.name} {len(data)} ".encode() + data)
+    return found.digest()
 
 
 def load_dictionary(context: Context, path: str | Path) -> TableDictionary:

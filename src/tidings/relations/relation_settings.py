@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tidings.relations.clusters import StoreSettings
 from tidings.relations.merit import Limit, Reading
-from tidings.relations.semantic import SemanticStore, Weights
+from tidings.relations.semantic import Asking, SemanticStore, Weights
 
 
 class RelationSettings(NamedTuple):
@@ -22,3 +22,5 @@ class RelationSettings(NamedTuple):
     """`merit`: under overload, publications of the highest merit go first."""
     ageing: float = 600.0
     """The number of seconds after which a waiting publication has one merit more."""
+    asking: Asking | None = None
+    """Asks the dictionary of the channel about unknown names; None if it has none."""

@@ -11,6 +11,7 @@ text = "title"                   tags are drawn from its words
 [relations]
 folder = "relations"             with places.csv, calendar.toml, tags.toml, people.toml; relative
 language = ""                    tags are not stemmed
+dictionary = {tag = "words.csv"}    asked about names that these files lack, by context
 weights = {near_km = 50, descendant = 0.5}
 limit = 1.0                      the merit at which a router sends at once
 store = {least = 2, most = 10000}    how much a node remembers
@@ -32,7 +33,8 @@ import msgspec
 from tidings.model import Problem, TidingsError
 
 if TYPE_CHECKING:
-    from tidings.relations import RelationSettings
+    from tidings.relations import RelationSettings, SemanticStore
+    from tidings.relations.semantic import Asking
     from tidings.routing.learning import Serving
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
@@ -62,11 +64,20 @@ class StoreTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     radius_days: Positive | None = None
 
 
+class DictionaryTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The files of dictionaries, by the context of the names that they explain."""
+
+    place: str | None = None
+    tag: str | None = None
+    person: str | None = None
+
+
 class RelationsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table as it is written. If it names no attributes of contexts, the channel has no
     relations."""
 
     folder: str | None = None
+    dictionary: DictionaryTable = DictionaryTable()
     language: str = "english"
     place: str | None = None
     coordinates: tuple[str, ...] = ()
@@ -86,10 +97,18 @@ class RelationsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return _present(self)
 
     def at(self, folder: Path) -> RelationsTable:
-        """The same table for a file in another folder: the path in it becomes absolute."""
-        if self.folder is None:
-            return self
-        return msgspec.structs.replace(self, folder=str((folder / self.folder).absolute()))
+        """The same table for a file in another folder: the paths in it become absolute."""
+
+        def absolute(path: str) -> str:
+            return str((folder / path).absolute())
+
+        return msgspec.structs.replace(
+            self,
+            folder=None if self.folder is None else absolute(self.folder),
+            dictionary=DictionaryTable(
+                **{one: absolute(path) for one, path in _present(self.dictionary).items()}
+            ),
+        )
 
     def for_router(self) -> RelationsTable:
         """The same table without attributes, which routers don't read."""
@@ -114,15 +133,17 @@ class RelationsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             self.place, self.coordinates, self.time, self.tag, self.text, self.person
         )  # fmt: skip
         files = EXAMPLES if self.folder is None else folder / self.folder
-        return RelationSettings(
-            load_relations(files, language=self.language or None),
+        semantic = load_relations(files, language=self.language or None)
+        found = RelationSettings(
+            semantic,
             reading,
             Weights(**_present(self.weights)),
             Limit(**self._limits()),
             StoreSettings(**_present(self.store)),
             self.order,
-            *(() if self.ageing is None else (self.ageing,)),
+            asking=self._load_asking(semantic, folder),
         )
+        return found if self.ageing is None else found._replace(ageing=self.ageing)
 
     def load_serving(self, folder: Path) -> Serving:
         """Like `load`, for a router, which reads no attributes. Raises TidingsError if the table
@@ -139,8 +160,25 @@ class RelationsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         files = EXAMPLES if self.folder is None else folder / self.folder
         semantic = load_relations(files, language=None)  # routers read no words
-        found = Serving(semantic, Weights(**_present(self.weights)), Limit(**self._limits()))
+        found = Serving(
+            semantic, Weights(**_present(self.weights)), Limit(**self._limits()),
+            asking=self._load_asking(semantic, folder),
+        )  # fmt: skip
         return found._replace(store=msgspec.structs.replace(found.store, **_present(self.store)))
+
+    def _load_asking(self, semantic: SemanticStore, folder: Path) -> Asking | None:
+        from tidings.relations import load_dictionary
+        from tidings.relations.semantic import Asking, join_dictionaries
+
+        files: dict[Any, str] = _present(self.dictionary)
+        if not files:
+            return None
+        return Asking(
+            semantic,
+            join_dictionaries(
+                {one: load_dictionary(one, folder / path) for one, path in files.items()}
+            ),
+        )
 
     def _limits(self) -> dict[str, Any]:
         given = {"merit": self.limit, "hops": self.hops}

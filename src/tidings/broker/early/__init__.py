@@ -2,6 +2,7 @@
 
     early_sending.py    sends and passes on early bodies; learns when there is time
     early_counts.py     how many bytes were sent early, and used
+    learnt_report.py    what was learnt, for a command that asks
     served_settings.py  the settings of a router that has no table `relations`
 
 Used by the nodes of `broker`. Start at early_sending.py.

@@ -14,10 +14,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from heapq import nlargest
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
 from tidings.broker.early.early_counts import EarlyCounts
+from tidings.broker.early.learnt_report import report_learnt
 from tidings.network import Forwarder, Link
 from tidings.routing.channels import Channel, Channels
 from tidings.routing.early import (
@@ -60,8 +62,16 @@ class Sending(Protocol):
 class EarlySending:
     """Sends the early bodies of one node, and holds what the node learns."""
 
-    def __init__(self, node: Sending, load: Callable[[], Serving]) -> None:
-        """`load` loads the settings and files of relations, in a thread."""
+    def __init__(
+        self,
+        node: Sending,
+        load: Callable[[], Serving],
+        others: Callable[[], bool] | None = None,
+    ) -> None:
+        """`load` loads the settings and files of relations, in a thread. `others` takes a short
+        step of other work; it is called when nothing is left to be learnt, until it returns
+        False."""
+        self._others = others
         self._node = node
         self._load = load
         self._serving: Serving | None = None
@@ -117,12 +127,24 @@ class EarlySending:
 
     def _work_soon(self, channel: Channel, learning: Learning) -> None:
         self._learning[channel] = learning
+        self._schedule()
+
+    def ask_soon(self) -> None:
+        """Ask the dictionary about the names that wait, when there is time."""
+        if self._serving is not None and self._asks(self._serving):
+            self._schedule()
+
+    @staticmethod
+    def _asks(serving: Serving) -> bool:
+        return serving.asking is not None and serving.asking.pending > 0
+
+    def _schedule(self) -> None:
         if not self._working:
             self._working = True
             asyncio.get_running_loop().call_later(PAUSE, self._work)
 
     def _work(self) -> None:
-        self._working = False
+        self._working, left = False, False
         until = time.monotonic() + SLICE
         try:
             for channel, learning in [*self._learning.items()]:
@@ -133,12 +155,20 @@ class EarlySending:
                     if not learning.work(self._node.now):
                         del self._learning[channel]
                         break
+            serving = self._serving
+            while serving is not None and self._asks(serving) and serving.asking is not None:
+                if self._node.is_busy() or time.monotonic() >= until:
+                    break
+                serving.asking.work()
+            left = not self._learning and self._others is not None
+            while left and not self._node.is_busy() and time.monotonic() < until:
+                left = self._others is not None and self._others()
         except Exception:  # only what could be learnt from these frames is lost
             _log.exception("can't learn from forwarded notifications")
             self._learning.clear()
-        if self._learning and not self._working:
-            self._working = True
-            asyncio.get_running_loop().call_later(PAUSE, self._work)
+        if self._learning or left:
+            self._schedule()
+        self.ask_soon()
 
     def stop(self) -> None:
         if self._loading is not None:
@@ -224,24 +254,10 @@ class EarlySending:
 
     def inspect(self, channel: Channel) -> m.Inspected:
         """What the node has learnt in a channel, the most used terms first."""
-        from tidings.relations import encode_terms
-
         sent, used = self.count()
         learning: Learning | None = getattr(channel.extra, "learning", None)
-        if learning is None:
-            return m.Inspected(0, early=sent, early_used=used)
-        learning.catch_up()
-        most = nlargest(m.MOST_LEARNT, learning.store, key=lambda node: (node.uses, node.number))
-        nodes = tuple(
-            m.LearntNode(
-                encode_terms(node.terms), str(learning.hop_name(node.hop))[: m.MOST_NAME],
-                len(node.ids), node.uses,
-            )
-            for node in most
-        )  # fmt: skip
-        return m.Inspected(
-            0, "", "", len(learning.store), learning.pending, learning.left_out, sent, used, nodes
-        )
+        found = m.Inspected(0) if learning is None else report_learnt(learning)
+        return msgspec.structs.replace(found, early=sent, early_used=used)
 
 
 def _large_ones(message: m.Publish | Run) -> list[m.Publish]:

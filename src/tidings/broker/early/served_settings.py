@@ -13,7 +13,9 @@ def serving_of(settings: RelationSettings) -> Serving:
     """The settings of a file with a table `relations`."""
     from tidings.routing.learning import Serving
 
-    return Serving(settings.semantic, settings.weights, settings.limit, settings.store)
+    return Serving(
+        settings.semantic, settings.weights, settings.limit, settings.store, settings.asking
+    )
 
 
 def load_examples() -> Serving:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from tidings.channel.related.related_chains import RelatedChains
 from tidings.filters import Filter
@@ -25,6 +25,7 @@ from tidings.relations import (
     encode_terms,
 )
 from tidings.relations.merit import ROUNDING, RelatedInterests, TermReader
+from tidings.relations.semantic import Growth
 from tidings.routing.protocol import Reason, Related, encode_found, make_front
 from tidings.routing.root import Relation
 
@@ -40,13 +41,20 @@ class ChannelRelations:
         """`most` is the limit of attributes in bytes; longer ones are not read."""
         self.settings = settings
         self.chains = RelatedChains()
-        self._reader = TermReader(settings.semantic, settings.reading)
+        self._reader = TermReader(settings.semantic, settings.reading, settings.asking)
         self._contents = Contents(kind, most, ExtraFields())
         self._index = RelatedInterests(settings.semantic, settings.weights, self._reader)
         self._aside: set[int] = set()
         self.problems = 0
         """How many notifications could not be related because of an unexpected exception."""
         self._known: dict[tuple[Term, ...], bytes] = {}
+        if settings.asking is not None:
+            settings.asking.tell(self)
+
+    def take_growth(self, grown: Sequence[Growth]) -> None:
+        """Read names again, because a dictionary has explained some."""
+        self._reader.forget()
+        self._index.take_growth(grown)
 
     @property
     def bases(self) -> Mapping[int, int]:

@@ -2,39 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Callable, Collection, Hashable, Sequence
+from typing import Any, Protocol
 
 from tidings.model import TidingsError
 from tidings.preprocessing import Contents, ExtraFields, Kind
 from tidings.relations import RelationSettings, Term
 from tidings.relations.merit import ForwardedMerit, TermReader
+from tidings.relations.semantic import Growth
+from tidings.routing.forwarding import GraphCaches
+from tidings.routing.learning import Upkeep
 from tidings.routing.protocol import messages as m
 from tidings.routing.root import Relating, Relation
 
 
+class Counting(Protocol):
+    """The part of a state machine's interface that this module needs."""
+
+    caches: GraphCaches
+
+    def count_subscriptions(self, node: int) -> int:
+        """How many subscriptions a node stands for; 0 if all have ended."""
+
+
 class PublicationMerits:
     """Computes merits of publications, and learns from the notifications that pass through
-    `listen`."""
+    `listen`. What was learnt for subscriptions that have ended is forgotten before the next use.
+    """
 
     def __init__(self, settings: RelationSettings, most: int, now: Callable[[], float]) -> None:
         """`most` is the limit of attributes in bytes; publications with longer attributes have no
         merit."""
-        self._forwarded = ForwardedMerit(settings.semantic, settings.weights, settings.store)
-        self._reader = TermReader(settings.semantic, settings.reading)
+        self._forwarded = ForwardedMerit(
+            settings.semantic, settings.weights, settings.store, self._count
+        )
+        self._reader = TermReader(settings.semantic, settings.reading, settings.asking)
+        if settings.asking is not None:
+            settings.asking.tell(self)
         self._most = most
         self._now = now
         self._contents: Contents | None = None
+        self._machine: Counting | None = None
+        self._upkeep: Upkeep | None = None
+
+    def use_machine(self, machine: Counting) -> None:
+        """Count subscriptions at this state machine. What was learnt is kept if its nodes exist
+        there."""
+        self._machine = machine
+        store = self._forwarded.store
+        self._upkeep = Upkeep(store, machine.caches, self._is_wanted, self._now())
+        self._upkeep.check_all()
+
+    def take_growth(self, grown: Sequence[Growth]) -> None:
+        """Read names again, because a dictionary has explained some."""
+        self._reader.forget()
+        self._forwarded.take_growth(grown)
+
+    def _count(self, node: Hashable) -> int:
+        assert isinstance(node, int)
+        return 0 if self._machine is None else self._machine.count_subscriptions(node)
+
+    def _is_wanted(self, hop: Hashable, _: Hashable) -> bool:
+        return self._count(hop) > 0
 
     def use_kind(self, kind: Kind) -> None:
         """Read attributes as this kind of interest does."""
         self._contents = Contents(kind, self._most, ExtraFields())
 
     def merit(self, message: m.Publish) -> float:
+        if self._upkeep is not None:
+            self._upkeep.catch_up()
         return self._forwarded.of(self._terms(message.content))
 
     def work(self, most: int) -> int:
+        if most and self._upkeep is not None:
+            self._upkeep.catch_up()
+            self._upkeep.age(self._now())
         return self._forwarded.work(most)
+
+    def tidy(self) -> bool:
+        """Group the places and times of what was learnt, in one short step; return False if nothing
+        is left to do."""
+        return self._upkeep is not None and self._upkeep.tidy()
 
     def listen(self, relating: Relating) -> Relating:
         """The same relations, which also learn from each notification that they relate."""
@@ -64,8 +113,9 @@ class _Listening:
     def relate(
         self, content: bytes, lowest: tuple[int, ...], matched: Collection[int], upto: int | None
     ) -> Relation:
-        self._merits.note(content, lowest)
-        return self._inner.relate(content, lowest, matched, upto)
+        found = self._inner.relate(content, lowest, matched, upto)
+        self._merits.note(content, found.lowest)
+        return found
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)

@@ -29,19 +29,39 @@ class Topic(msgspec.Struct, frozen=True):
 class LearntCopy:
     """What a running node has learnt, copied into stores of this process."""
 
-    def __init__(self, nodes: Any) -> None:
-        from tidings.relations import ClusterStore, StoreSettings, decode_terms, load_relations
+    def __init__(self, answer: Any, semantic: Any) -> None:
+        """`semantic` has the names of this process. Weights and radii are those of the node."""
+        from tidings.relations import ClusterStore, StoreSettings, Weights, decode_terms
         from tidings.relations.merit import Postings
 
-        self.semantic = load_relations(language=None)
-        self.store = ClusterStore(self.semantic, settings=StoreSettings(most=len(nodes) + 1))
-        for at, one in enumerate(nodes):
+        self.semantic = semantic
+        weights, settings = Weights(), StoreSettings(most=len(answer.nodes) + 1)
+        if answer.by is not None:
+            given = msgspec.structs.asdict(answer.by)
+            weights = Weights(**{name: given[name] for name in Weights.__struct_fields__})
+            settings = msgspec.structs.replace(
+                settings, radius_km=answer.by.radius_km, radius_days=answer.by.radius_days
+            )
+        self.has_same_names = answer.by is None or answer.by.names in (b"", semantic.digest)
+        self.store = ClusterStore(semantic, weights, settings)
+        for at, one in enumerate(answer.nodes):
             terms = decode_terms(one.context)
             node = self.store.learn(terms, one.hop, [(at, id_) for id_ in range(one.ids)], 0.0)
             if node is not None:
                 node.uses = one.uses
         self.store.elements.tidy()
         self.postings = Postings(self.store, lambda _: None)
+        self.topics = rank_topics(self)
+        if answer.topics:
+            self.topics = [self._topic(one) for one in answer.topics]
+
+    def _topic(self, told: Any) -> Topic:
+        """A topic with the merit that it has at the node."""
+        from tidings.relations import decode_terms
+
+        (term,) = decode_terms(told.context)
+        title = _title(self, term.value)
+        return Topic(term.context, title, told.hop, told.merit, told.uses)
 
 
 def rank_topics(learnt: Learnt) -> list[Topic]:

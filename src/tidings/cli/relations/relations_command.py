@@ -87,6 +87,16 @@ def show_relations(
     tag: Annotated[
         str | None, typer.Option("--tag", metavar="NAME", help="The attribute with tags.")
     ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option("--text", metavar="NAME", help="The attribute whose words become tags."),
+    ] = None,
+    language: Annotated[
+        str | None,
+        typer.Option(
+            "--language", metavar="NAME", help="Stem tags by this language; with --text, english."
+        ),
+    ] = None,
     person: Annotated[
         str | None, typer.Option("--person", metavar="NAME", help="The attribute with a person.")
     ] = None,
@@ -135,7 +145,7 @@ def show_relations(
 
     Options name the attributes that contain a place, a time, tags or a person; at least one is
     needed. Places, holidays and tags are those of the examples that come with tidings, or of files
-    in --folder.
+    in --folder. With ADDRESS, pass the folder of the node.
 
     With --json, one object: traffic, nodes, clusters, topics.
     """
@@ -146,7 +156,7 @@ def show_relations(
                 "--filters and --events"
             )
         answer = _inspect(address, channel, choose_token(token, token_file), name, authorities)
-        _show_node(answer, svg, None if every else MOST_ROWS, json)
+        _show_node(answer, folder, svg, None if every else MOST_ROWS, json)
         return
     if filters is None or events is None:
         raise BadInput("found no ADDRESS, expected ADDRESS, or both --filters and --events")
@@ -156,9 +166,11 @@ def show_relations(
     from tidings.relations import EXAMPLES, Limit, Reading, Repository, load_relations
 
     pair = tuple(filter(None, (coordinates or "").split(",")))
-    reading = Reading(place, pair, time, tag, None, person)
+    reading = Reading(place, pair, time, tag, text, person)
     declared = read_types(None, False)
-    semantic = load_relations(folder or EXAMPLES, language=None)
+    if language is None and text is not None:
+        language = "english"
+    semantic = load_relations(folder or EXAMPLES, language=language or None)
     repository = Repository(semantic, reading, limit=Limit(limit))
     plain = 0
     for one, filter_ in parse_all(read_subscriptions(filters, None), dialect, declared):
@@ -191,10 +203,14 @@ def _inspect(
     return run_async(inspect(address, name=name, token=token, authorities=authorities))
 
 
-def _show_node(answer: Any, svg: str | None, most: int | None, json: bool) -> None:
+def _show_node(
+    answer: Any, folder: str | None, svg: str | None, most: int | None, json: bool
+) -> None:
     """Show what a running node has learnt."""
-    learnt = LearntCopy(answer.nodes)
-    topics = rank_topics(learnt)
+    from tidings.relations import EXAMPLES, load_relations
+
+    learnt = LearntCopy(answer, load_relations(folder or EXAMPLES, language=None))
+    topics = learnt.topics
     if svg is not None:
         write_picture(draw_clusters(learnt), svg)
     sizes = count_clusters(learnt)
@@ -202,9 +218,15 @@ def _show_node(answer: Any, svg: str | None, most: int | None, json: bool) -> No
         emit({"node": answer.name, "channel": answer.channel, "nodes": answer.total,
               "shown": len(answer.nodes), "pending": answer.pending, "left_out": answer.left_out,
               "early_bytes": answer.early, "early_used": answer.early_used, "clusters": sizes,
-              "topics": topics})  # fmt: skip
+              "topics": topics, "same_names": learnt.has_same_names,
+              "own_merits": bool(answer.topics) or not answer.nodes})  # fmt: skip
         return
     _show_topics(topics, most)
+    if not learnt.has_same_names:
+        merits = "" if answer.topics else " Merits were computed with the wrong files."
+        where = "the example files" if folder is None else folder
+        say(f"Warning: {answer.name} has other files of names than {where}, so names of times may "
+            f"differ. Pass its folder with --folder.{merits}")  # fmt: skip
     shown = "" if len(answer.nodes) == answer.total else f", {len(answer.nodes):,} of them shown"
     say(f"{answer.name}: {count_of(answer.total, 'node')}{shown}; clusters: {_sizes(sizes)}")
     say(f"{answer.pending:,} to be learnt; {count_of(answer.left_out, 'frame')} left out, because "

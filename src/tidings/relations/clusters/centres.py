@@ -35,6 +35,14 @@ class Centres:
             for _, cluster in self._sorted[start:stop]:
                 yield cluster
 
+    def count(self, ranges: Iterable[tuple[float, float]]) -> int:
+        """How many centres are in disjoint ranges."""
+        found = 0
+        for first, last in ranges:
+            start = bisect_left(self._sorted, first, key=_number)
+            found += bisect_right(self._sorted, last, lo=start, key=_number) - start
+        return found
+
     def __len__(self) -> int:
         return len(self._sorted)
 

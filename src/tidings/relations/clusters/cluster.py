@@ -4,24 +4,36 @@
     query ──> centres within radius + near              ──> their members that are near
 
 Each value is in exactly one cluster. After many changes, `tidy` groups all values again, into few
-clusters.
+clusters. In a running node this is done in short steps: queries use the old clusters until the new
+ones are complete. Which values a query finds does not depend on how they are grouped.
 """
 
 from __future__ import annotations
 
+import copy
 import itertools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Generic, TypeVar
 
 import msgspec
 
 from tidings.relations.clusters.centres import Centres
 from tidings.relations.clusters.curve import curve_place, ranges_around
-from tidings.relations.clusters.grouping import choose_centres, sweep
+from tidings.relations.clusters.grouping import STEP, choose_slowly, sweep_slowly
 from tidings.relations.semantic import DAY, Place, Span, place_distance
 
 Located = TypeVar("Located", Place, Span)
+MOST_MEANWHILE = 10_000  # if more values come and go while clusters are tidied, this is given up
+FEW_CHANGES = 16
+EARTH_KM = 6371.0088
+WIDER = 1.001  # cubes are a little larger than the radius, because of rounding
+SMALLEST = 0.001  # kilometres: the smallest cube
+Cell = tuple[int, int, int]
+TOUCHING = tuple(itertools.product((-1, 0, 1), repeat=3))
+SHARE = 4  # clusters are untidy when a quarter as many values have come or gone as there are
 
 
 class Cluster(msgspec.Struct, Generic[Located]):
@@ -41,6 +53,10 @@ class Clusters(ABC, Generic[Located]):
         self._clusters: dict[int, Cluster[Located]] = {}
         self._of: dict[Located, int] = {}
         self._numbers = itertools.count(1)
+        self.changes = 0
+        """How many values came or went since the clusters were tidy."""
+        # the changes while clusters are tidied: a value, and whether it came
+        self._meanwhile: list[tuple[Located, bool]] | None = None
 
     def add(self, value: Located) -> int:
         """Put a value into a cluster, and return the number of the cluster."""
@@ -53,6 +69,7 @@ class Clusters(ABC, Generic[Located]):
             number = self._start_cluster(value)
         self._clusters[number].members.add(value)
         self._of[value] = number
+        self._note_change(value, came=True)
         return number
 
     def remove(self, value: Located) -> None:
@@ -60,6 +77,14 @@ class Clusters(ABC, Generic[Located]):
         cluster.members.remove(value)
         if not cluster.members:
             self._drop(cluster)
+        self._note_change(value, came=False)
+
+    def _note_change(self, value: Located, *, came: bool) -> None:
+        self.changes += 1
+        if self._meanwhile is not None:
+            self._meanwhile.append((value, came))
+            if len(self._meanwhile) > MOST_MEANWHILE:
+                self._meanwhile = None
 
     def near(self, value: Located, near: float) -> Iterator[tuple[Located, float]]:
         """The values that are less than `near` away, with their distances."""
@@ -69,17 +94,55 @@ class Clusters(ABC, Generic[Located]):
                 if away < near:
                     yield member, away
 
+    @property
+    def is_untidy(self) -> bool:
+        """Have so many values come and gone that tidying is worth its time?"""
+        return self.changes > FEW_CHANGES + len(self._of) // SHARE
+
     def tidy(self) -> None:
         """Group all values again."""
-        values = list(self._of)
-        groups = self._group(values)
-        for cluster in list(self._clusters.values()):
-            self._drop(cluster)
-        self._of.clear()
-        for centre, members in groups:
-            number = self._start_cluster(centre)
-            self._clusters[number].members = set(members)
-            self._of.update(dict.fromkeys(members, number))
+        for _ in self.tidy_slowly():
+            pass
+
+    def tidy_slowly(self) -> Iterator[None]:
+        """Group all values again, in short steps. If too many values come and go meanwhile, the
+        clusters stay as they are. Only the last of several such iterators has an effect."""
+        fresh = copy.copy(self)
+        fresh._index, fresh._clusters, fresh._of = Centres(), {}, {}
+        meanwhile = self._meanwhile = []
+        fresh._meanwhile = None
+        for group in self._group(list(self._of)):
+            if self._meanwhile is not meanwhile:
+                return
+            if group is not None:
+                yield from fresh._take_group(*group)
+            yield
+        done = 0
+        while self._meanwhile is meanwhile and done < len(meanwhile):
+            value, came = meanwhile[done]
+            (fresh.add if came else fresh.remove)(value)
+            done += 1
+            yield
+        if self._meanwhile is not meanwhile:
+            return
+        old = self._clusters, self._of
+        self._index, self._clusters, self._of = fresh._index, fresh._clusters, fresh._of
+        self._meanwhile = None
+        self.changes = 0
+        for table in old:  # freeing many entries at once takes long
+            while table:
+                for _ in range(min(STEP, len(table))):
+                    table.popitem()
+                yield
+
+    def _take_group(self, centre: Located, members: list[Located]) -> Iterator[None]:
+        number = self._start_cluster(centre)
+        cluster = self._clusters[number]
+        for at in range(0, len(members), STEP):
+            some = members[at : at + STEP]
+            cluster.members.update(some)
+            self._of.update(dict.fromkeys(some, number))
+            yield
 
     def __iter__(self) -> Iterator[Cluster[Located]]:
         return iter(self._clusters.values())
@@ -112,8 +175,9 @@ class Clusters(ABC, Generic[Located]):
     def _ranges(self, value: Located, distance: float) -> Iterable[tuple[float, float]]: ...
 
     @abstractmethod
-    def _group(self, values: list[Located]) -> list[tuple[Located, list[Located]]]:
-        """Group values into few clusters: each centre, with its values."""
+    def _group(self, values: list[Located]) -> Iterator[tuple[Located, list[Located]] | None]:
+        """Group values into few clusters: each centre, with its values, and None after each step
+        without one."""
 
 
 class TimeClusters(Clusters[Span]):
@@ -133,17 +197,13 @@ class TimeClusters(Clusters[Span]):
         # the centres that `tidy` makes are rounded to microseconds
         return [(value.middle - distance - 1, value.middle + distance + 1)]
 
-    def _group(self, values: list[Span]) -> list[tuple[Span, list[Span]]]:
-        ordered = sorted(values, key=lambda one: one.middle)
-        groups: list[tuple[Span, list[Span]]] = []
-        at = 0
-        for centre in sweep((one.middle for one in ordered), self.radius):
-            start = at
-            while at < len(ordered) and ordered[at].middle <= centre + self.radius:
-                at += 1
-            middle = round(centre)  # an artificial moment
-            groups.append((Span(middle, middle), ordered[start:at]))
-        return groups
+    def _group(self, values: list[Span]) -> Iterator[tuple[Span, list[Span]] | None]:
+        for group in sweep_slowly(values, lambda one: one.middle, self.radius):
+            if group is not None:
+                middle = round(group[0])  # an artificial moment
+                yield Span(middle, middle), group[1]
+            else:
+                yield None
 
 
 class PlaceClusters(Clusters[Place]):
@@ -162,14 +222,43 @@ class PlaceClusters(Clusters[Place]):
     def _ranges(self, value: Place, distance: float) -> Iterable[tuple[float, float]]:
         return ranges_around(value, distance, self.height)
 
-    def _group(self, values: list[Place]) -> list[tuple[Place, list[Place]]]:
-        index = Centres()
+    def _group(self, values: list[Place]) -> Iterator[tuple[Place, list[Place]] | None]:
+        cells: dict[Cell, list[Place]] = {}
         for at, value in enumerate(values):
-            index.add(curve_place(value), at)
+            cells.setdefault(self._cell(value), []).append(value)
+            if at % STEP == STEP - 1:
+                yield None
 
-        def around(value: Place) -> Iterator[Place]:
-            for at in index.within(ranges_around(value, self.radius, self.height)):
-                if self.distance(value, values[at]) <= self.radius:
-                    yield values[at]
+        def neighbours(value: Place) -> Iterator[list[Place]]:
+            x, y, z = self._cell(value)
+            for dx, dy, dz in TOUCHING:
+                found = cells.get((x + dx, y + dy, z + dz))
+                if found:
+                    yield found
 
-        return choose_centres(values, around)
+        def bound(value: Place) -> int:
+            return sum(map(len, neighbours(value)))
+
+        def around(value: Place) -> Iterator[Place | None]:
+            for looked, one in enumerate(chain.from_iterable(neighbours(value)), 1):
+                if self.distance(value, one) <= self.radius:
+                    yield one
+                if looked % STEP == 0:
+                    yield None
+
+        yield from choose_slowly(values, bound, around)
+
+    def _cell(self, value: Place) -> Cell:
+        """The cube with this place, among cubes whose edges are as long as the radius. A place that
+        is less than a radius away is in the same cube or in one that touches it, because a straight
+        line through the globe is not longer than the way along its surface."""
+        assert value.lat is not None
+        assert value.lon is not None
+        lat, lon = math.radians(value.lat), math.radians(value.lon)
+        size = EARTH_KM / max(self.radius * WIDER, SMALLEST)
+        flat = math.cos(lat) * size
+        return (
+            math.floor(flat * math.cos(lon)),
+            math.floor(flat * math.sin(lon)),
+            math.floor(math.sin(lat) * size),
+        )

@@ -125,10 +125,13 @@ class ClusterStore:
         else:
             node.uses += 1
             node.last = max(node.last, now)
+        self._add_ids(node, ids)
+        return node
+
+    def _add_ids(self, node: ForwardedNode, ids: set[Hashable]) -> None:
         for one in ids - node.ids:
             self._by_id.setdefault(one, {})[node.number] = node
         node.ids |= ids
-        return node
 
     def use(self, nodes: Iterable[ForwardedNode], now: float, times: int = 1) -> None:
         """Note that nodes were used: a message had at least one of their terms."""
@@ -205,6 +208,21 @@ class ClusterStore:
                 continue
             self.forget(node)
             return
+
+    def replace(self, old: Term, new: Term) -> None:
+        """Move what was learnt under a term to another one, because the name has another value now;
+        or file a term again, because its tree has grown."""
+        for node in list(self._by_term.get(old, {}).values()) if old != new else ():
+            terms = tuple(dict.fromkeys(new if term == old else term for term in node.terms))
+            there = self._nodes.get((frozenset(terms), node.hop))
+            if there is None:
+                there = self._insert(terms, node.hop, node.last)
+                there.uses = 0
+            there.uses += node.uses
+            there.last = max(there.last, node.last)
+            self._add_ids(there, node.ids)
+            self.forget(node)  # only now, so that watchers see no hop without nodes
+        self.elements.refile(new)
 
     # -- queries -------------------------------------------------------------------------------
 

@@ -85,6 +85,19 @@ class Elements:
         self.places.tidy()
         self.times.tidy()
 
+    @property
+    def is_untidy(self) -> bool:
+        """Have so many values come and gone that tidying is worth its time?"""
+        return self.places.is_untidy or self.times.is_untidy
+
+    def tidy_slowly(self) -> Iterator[None]:
+        """Like `tidy`, in steps of less than a millisecond, for contexts that are untidy. Values
+        may come and go between two steps."""
+        if self.places.is_untidy:
+            yield from self.places.tidy_slowly()
+        if self.times.is_untidy:
+            yield from self.times.tidy_slowly()
+
     def clusters(self, context: Context) -> Iterator[tuple[Value, list[Value]]]:
         """The clusters of a context: the centre and the members of each. A value without a
         position, such as a tag, is a cluster of its own."""

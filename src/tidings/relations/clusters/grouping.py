@@ -13,21 +13,18 @@ with the most values around it that have no cluster yet becomes a centre.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 Item = TypeVar("Item")
+STEP = 32  # items that one step handles
+RUN = 512  # items that one step sorts
 
 
 def sweep(positions: Iterable[float], radius: float) -> list[float]:
     """The centres of the fewest clusters that contain all positions."""
-    centres: list[float] = []
-    reach = float("-inf")
-    for position in sorted(positions):
-        if position > reach:
-            centres.append(position + radius)
-            reach = position + 2 * radius
-    return centres
+    groups = sweep_slowly(list(positions), float, radius)
+    return [group[0] for group in groups if group is not None]
 
 
 def choose_centres(
@@ -35,20 +32,65 @@ def choose_centres(
 ) -> list[tuple[Item, list[Item]]]:
     """Centres with their members, chosen greedily. `around` returns the items within the radius of
     an item, including the item itself; among equally good items, the first is chosen."""
-    order = {item: at for at, item in enumerate(items)}
-    near = {item: [one for one in around(item) if one in order] for item in items}
-    waiting = [(-len(near[item]), at, item) for item, at in order.items()]
-    heapq.heapify(waiting)
-    free = set(items)
-    chosen: list[tuple[Item, list[Item]]] = []
+    chosen = choose_slowly(items, lambda item: sum(1 for _ in around(item)), around)
+    return [group for group in chosen if group is not None]
+
+
+def choose_slowly(
+    items: Sequence[Item],
+    bound: Callable[[Item], int],
+    around: Callable[[Item], Iterable[Item | None]],
+) -> Iterator[tuple[Item, list[Item]] | None]:
+    """Like `choose_centres`, in short steps: None is yielded after each step. `bound` returns at
+    least the number of items within the radius of an item. `around` may yield None after each of
+    its own steps; items that it yields although they are not among `items` are ignored.
+
+    An item is counted only when no other item can have more around it, so a dense group of items
+    takes a single count.
+    """
+    waiting: list[tuple[int, int]] = []
+    free: set[Item] = set()
+    for at, item in enumerate(items):
+        free.add(item)
+        heapq.heappush(waiting, (-bound(item), at))
+        if at % STEP == STEP - 1:
+            yield None
     while free:
-        count, at, item = heapq.heappop(waiting)
-        members = [one for one in near[item] if one in free]
-        if len(members) < -count:  # other clusters took some members: queue it again
-            if members:
-                heapq.heappush(waiting, (-len(members), at, item))
-            continue
-        if members:
-            chosen.append((item, members))
-            free.difference_update(members)
-    return chosen
+        _, at = heapq.heappop(waiting)
+        members = []
+        for one in around(items[at]):
+            if one is None:
+                yield None
+            elif one in free:
+                members.append(one)
+        if members and waiting and (-len(members), at) > waiting[0]:  # others may have more
+            heapq.heappush(waiting, (-len(members), at))
+        elif members:
+            for first in range(0, len(members), STEP):
+                free.difference_update(members[first : first + STEP])
+                yield None
+            yield items[at], members
+        yield None
+
+
+def sweep_slowly(
+    items: Sequence[Item], position: Callable[[Item], float], radius: float
+) -> Iterator[tuple[float, list[Item]] | None]:
+    """The fewest clusters of items by position: each centre, with its members. None is yielded
+    after each short step."""
+    runs: list[list[Item]] = []
+    for at in range(0, len(items), RUN):
+        runs.append(sorted(items[at : at + RUN], key=position))
+        yield None
+    centre, members = 0.0, list[Item]()
+    for number, item in enumerate(heapq.merge(*runs, key=position)):
+        if members and position(item) > centre + radius:
+            yield centre, members
+            members = []
+        if not members:
+            centre = position(item) + radius
+        members.append(item)
+        if number % STEP == STEP - 1:
+            yield None
+    if members:
+        yield centre, members

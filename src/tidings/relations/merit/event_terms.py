@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from tidings.model import ABSENT, AttributesError, Event
-from tidings.relations.semantic import Context, SemanticStore, Term
+from tidings.relations.semantic import Asking, Context, SemanticStore, Term
 
 MOST_REMEMBERED = 65_536  # the most values whose terms are cached
 LONGEST_REMEMBERED = 200  # the most characters of such a value
@@ -51,9 +51,13 @@ class Reading(msgspec.Struct, frozen=True):
 class TermReader:
     """Reads the terms of events. The terms of short texts are cached."""
 
-    def __init__(self, semantic: SemanticStore, reading: Reading) -> None:
+    def __init__(
+        self, semantic: SemanticStore, reading: Reading, asking: Asking | None = None
+    ) -> None:
+        """`asking` asks a dictionary about the names that the store lacks."""
         self.semantic = semantic
         self.reading = reading
+        self._asking = asking
         self._named = tuple(reading.named_attributes().items())
         self._terms: dict[tuple[Context, Any], Term | None] = {}
 
@@ -94,6 +98,8 @@ class TermReader:
         if len(self._terms) >= MOST_REMEMBERED:
             self._terms.clear()
         term = self._terms[context, value] = self.semantic.term(context, value)
+        if self._asking is not None and term is not None:
+            self._asking.note(term, value)
         return term
 
     def forget(self) -> None:

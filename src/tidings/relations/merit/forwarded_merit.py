@@ -3,29 +3,38 @@
     message ──terms──> merits of all nodes that it reached before, added up
     forwarded: terms, nodes ──note──> waits ──work──> learnt, when there is time
 
-`note` queues a forwarded message; `work` learns from the queued messages.
+`note` queues a forwarded message; `work` learns from the queued messages. In the store, each node
+of the content graph is a hop of its own, so that a message that reached many of them has a higher
+merit. The caller cancels ids in `store` when subscriptions end, and ages it.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from tidings.relations.clusters import ClusterStore, StoreSettings
 from tidings.relations.merit.postings import Postings
-from tidings.relations.semantic import SemanticStore, Term, Weights
+from tidings.relations.semantic import Growth, SemanticStore, Term, Weights
 
 MOST_PENDING = 10_000  # the most messages that wait to be learnt; the oldest are dropped
 MOST_HOPS = 8  # the most nodes that are learnt from one message
 
 
 class ForwardedMerit:
-    """Merits of messages. Every message is admitted, even if few subscriptions matched it: it has
-    been forwarded, and each node stands for at least one subscription."""
+    """Merits of messages. A message is admitted if all nodes that it reached together stand for
+    enough subscriptions."""
 
-    def __init__(self, semantic: SemanticStore, weights: Weights, settings: StoreSettings) -> None:
+    def __init__(
+        self,
+        semantic: SemanticStore,
+        weights: Weights,
+        settings: StoreSettings,
+        count: Callable[[Hashable], int] = lambda _: 1,
+    ) -> None:
+        """`count` returns how many subscriptions a node stands for now; 0 if all have ended."""
         self.store = ClusterStore(semantic, weights, settings)
-        self._least = settings.least
+        self._count = count
         self._postings = Postings(self.store, lambda _: None)
         self._pending: deque[tuple[tuple[Term, ...], tuple[Hashable, ...], float]]
         self._pending = deque(maxlen=MOST_PENDING)
@@ -37,21 +46,30 @@ class ForwardedMerit:
 
     def of(self, terms: Sequence[Term]) -> float:
         """The merit of a message with these terms; 0 if no related message was forwarded."""
-        return sum(self._postings.score(terms).values()) if terms else 0.0
+        return self._postings.total(terms) if terms else 0.0
+
+    def take_growth(self, grown: Sequence[Growth]) -> None:
+        """File values again, because the semantic store has grown."""
+        for old, new in grown:
+            self.store.replace(old, new)
+        self._postings.take_growth(grown)
 
     def note(self, terms: tuple[Term, ...], nodes: Sequence[Hashable], now: float) -> None:
         """Note that a message was forwarded to the subscribers of some nodes."""
         if terms and nodes:
-            self._pending.append((terms, tuple(nodes[:MOST_HOPS]), now))
+            self._pending.append((terms, tuple(nodes), now))
 
     def work(self, most: int) -> int:
         """Learn from at most `most` messages, and return how many are left."""
         for _ in range(min(most, len(self._pending))):
-            terms, nodes, now = self._pending.popleft()
-            for node in nodes:
-                known = self.store.node(terms, node)
-                if known is None:
-                    self.store.learn(terms, node, [node], now, self._least)
-                else:
-                    self.store.use([known], now, 1)
+            self._learn(*self._pending.popleft())
         return len(self._pending)
+
+    def _learn(self, terms: tuple[Term, ...], nodes: tuple[Hashable, ...], now: float) -> None:
+        counts = {node: count for node in nodes if (count := self._count(node))}
+        for node in [*counts][:MOST_HOPS]:
+            known = self.store.node(terms, node)
+            if known is None:
+                self.store.learn(terms, node, [node], now, sum(counts.values()))
+            else:
+                self.store.use([known], now, 1)

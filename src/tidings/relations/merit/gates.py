@@ -110,6 +110,11 @@ class Gated:
         if not places:
             del self._gates[gate.name]
 
+    def ids(self) -> set[Hashable]:
+        """The ids of all alternatives."""
+        placed = [there for _, places in self._gates.values() for there in places.values()]
+        return {one.id for there in (self._free, *placed) for one in there.values()}
+
     def find(self, event: Event) -> Iterator[Mapping[int, Alternative]]:
         """The alternatives that an event can reach, each once."""
         if self._free:

@@ -10,7 +10,7 @@ position, which may be near it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from tidings.relations.clusters import ClusterStore, ForwardedNode
 from tidings.relations.merit.merit_kernels import add_up
-from tidings.relations.semantic import Place, Span, Term
+from tidings.relations.semantic import Growth, Place, Span, Term
 
 Array = npt.NDArray[Any]
 MOST = 65_536  # the most terms that are cached
@@ -48,6 +48,9 @@ class Postings:
         self._free: list[int] = []
         self._hop_numbers: dict[Hashable, int] = {}
         self._hop_names: list[Hashable] = []
+        # how many nodes each hop has; the number of a hop without nodes is used again
+        self._hop_nodes: list[int] = []
+        self._free_hops: list[int] = []
         self._hops = np.zeros(FIRST_SLOTS, np.int32)
         self._merits = np.zeros(FIRST_SLOTS)
         self._make_room(FIRST_HOPS)
@@ -62,6 +65,18 @@ class Postings:
 
     def score(self, terms: Sequence[Term]) -> dict[Hashable, float]:
         """The merit of each hop that is related to the terms of a message."""
+        if not self._add_up(terms):
+            return {}
+        scores = zip(self._hop_names, self._scores.tolist(), strict=False)
+        return {hop: score for hop, score in scores if score > 0}
+
+    def total(self, terms: Sequence[Term]) -> float:
+        """The merits of all hops together."""
+        return float(self._scores.sum()) if self._add_up(terms) else 0.0
+
+    def _add_up(self, terms: Sequence[Term]) -> bool:
+        """Compute the merits of all hops; return False, and compute nothing, if no node is related
+        to the terms."""
         found = [self.of(term) for term in terms]
         if len(found) == 1:
             slots, weights = found[0].slots, found[0].weights
@@ -69,15 +84,23 @@ class Postings:
             slots = np.concatenate([one.slots for one in found])
             weights = np.concatenate([one.weights for one in found])
         if not found or not len(slots):
-            return {}
+            return False
         add_up(slots, weights, self._hops, self._merits, self._tops, self._counts, self._scores)
-        scores = zip(self._hop_names, self._scores.tolist(), strict=False)
-        return {hop: score for hop, score in scores if score > 0}
+        return True
 
     def forget(self) -> None:
         """Empty the cache, because the semantic store has grown."""
         for term in list(self._postings):
             self._drop(term)
+
+    def take_growth(self, grown: Iterable[Growth]) -> None:
+        """Forget what these terms found, and the terms above them, because the semantic store has
+        grown."""
+        elements = self._store.elements
+        for old, new in grown:
+            above = elements.semantic.ancestors(new, elements.weights.links)
+            for term in (old, new, *(Term(new.context, one) for one in above)):
+                self._drop(term)
 
     def _look_up(self, term: Term) -> Posting:
         if len(self._postings) >= MOST:
@@ -126,6 +149,12 @@ class Postings:
             self._give_slot(node)
         else:
             self._free.append(self._slots.pop(node.number))
+            hop = self._hop_numbers[node.hop]
+            self._hop_nodes[hop] -= 1
+            if not self._hop_nodes[hop]:
+                del self._hop_numbers[node.hop]
+                self._hop_names[hop] = None
+                self._free_hops.append(hop)
 
     def _give_slot(self, node: ForwardedNode) -> None:
         slot = self._free.pop() if self._free else len(self._slots)
@@ -134,10 +163,15 @@ class Postings:
             self._merits = np.zeros(len(self._hops))
         hop = self._hop_numbers.get(node.hop)
         if hop is None:
-            hop = self._hop_numbers[node.hop] = len(self._hop_names)
-            self._hop_names.append(node.hop)
+            if not self._free_hops:
+                self._free_hops.append(len(self._hop_names))
+                self._hop_names.append(None)
+                self._hop_nodes.append(0)
+            hop = self._hop_numbers[node.hop] = self._free_hops.pop()
+            self._hop_names[hop] = node.hop
             if hop >= len(self._scores):
                 self._make_room(2 * hop)
+        self._hop_nodes[hop] += 1
         self._slots[node.number] = slot
         self._hops[slot] = hop
 

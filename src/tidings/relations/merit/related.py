@@ -29,6 +29,7 @@ from tidings.relations.semantic import (
     DAY,
     Context,
     Edge,
+    Growth,
     SemanticStore,
     Span,
     Term,
@@ -104,14 +105,18 @@ class RelatedInterests:
 
     def add(self, id_: Hashable, filter_: Filter, hop: Hashable, least: float) -> None:
         """Add a subscription that wants messages that are related by at least `least`."""
-        terms = filter_.form.terms
+        self._check(id_, filter_, least)
+        self._add(id_, filter_.form, hop, least)
+
+    def _add(self, id_: Hashable, form: Form, hop: Hashable, least: float) -> None:
+        terms = form.terms
         alternatives = tuple(
             msgspec.structs.replace(
                 one, gate=self._gates.choose((terms[text], one.others[text]) for text in one.others)
             )
-            for one in self._check(id_, filter_, least)
+            for one in self._split(id_, form)
         )
-        self._interests[id_] = Interest(hop, least, filter_.form, alternatives)
+        self._interests[id_] = Interest(hop, least, form, alternatives)
         self._related.clear()
         for one in alternatives:
             for term in one.terms():
@@ -145,6 +150,18 @@ class RelatedInterests:
     def refile(self, term: Term) -> None:
         """File a term again, after its tree has grown."""
         self._elements.refile(term)
+        self._related.clear()
+
+    def take_growth(self, grown: Iterable[Growth]) -> None:
+        """Read the names in filters again, because the semantic store has grown. The caller empties
+        the cache of the reader first."""
+        for old, new in grown:
+            self._elements.refile(new)
+            if old != new and old in self._wanting:
+                for id_ in self._wanting[old].ids():
+                    interest = self._interests[id_]
+                    self.cancel(id_)
+                    self._add(id_, interest.form, interest.hop, interest.least)
         self._related.clear()
 
     def find(self, event: Event, terms: Iterable[Term], exact: Iterable[Hashable] = ()

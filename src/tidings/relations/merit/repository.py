@@ -29,7 +29,14 @@ from tidings.relations.merit.hop_frames import Frame
 from tidings.relations.merit.postings import Postings
 from tidings.relations.merit.related import RelatedInterests, RelatedMatch
 from tidings.relations.merit.scoring import Limit, best_nodes, choose_hops
-from tidings.relations.semantic import Dictionary, SemanticStore, Term, Weights, name_key
+from tidings.relations.semantic import (
+    Dictionary,
+    Growth,
+    SemanticStore,
+    Term,
+    Weights,
+    name_key,
+)
 
 MOST_PENDING = 10_000  # the most messages that wait to be learnt; the oldest are dropped
 MOST_ANSWERS = 16  # the most answers for one node, whose values may be spelt differently
@@ -338,8 +345,8 @@ class Repository:
             else:
                 grown = True
                 self.reader.forget()
-                self.store.elements.refile(new)
-                self.related.refile(new)
+                self.store.replace(term, new)
+                self.related.take_growth([Growth(term, new)])
         if grown:
             self.postings.forget()
             self.plans.drop_all()

@@ -7,6 +7,7 @@
     thesaurus.py, words.py    tags by meaning; words of a text, by libraries
     acquaintances.py   people, nicknames and links
     dictionary.py      asks something outside about a name
+    asking.py          the names that wait until a dictionary is asked
     weights.py         how much each kind of hit counts, and what is near
     term_bytes.py      the terms of a message as bytes, for frames
     semantic_store.py  all of them together: terms, and what a term looks for
@@ -16,6 +17,7 @@ This folder does not deal with messages that were forwarded. Users get these nam
 """
 
 from tidings.relations.semantic.acquaintances import People
+from tidings.relations.semantic.asking import Asking, Growth
 from tidings.relations.semantic.calendar import (
     DAY,
     WEEKDAYS,
@@ -24,7 +26,12 @@ from tidings.relations.semantic.calendar import (
     day_of,
     day_span,
 )
-from tidings.relations.semantic.dictionary import Dictionary, Entry, TableDictionary
+from tidings.relations.semantic.dictionary import (
+    Dictionary,
+    Entry,
+    TableDictionary,
+    join_dictionaries,
+)
 from tidings.relations.semantic.gazetteer import Gazetteer
 from tidings.relations.semantic.semantic_store import Edge, SemanticStore
 from tidings.relations.semantic.term_bytes import decode_terms, encode_terms
@@ -48,12 +55,14 @@ __all__ = [
     "CONTEXTS",
     "DAY",
     "WEEKDAYS",
+    "Asking",
     "Calendar",
     "Context",
     "Dictionary",
     "Edge",
     "Entry",
     "Gazetteer",
+    "Growth",
     "People",
     "Place",
     "Recurring",
@@ -71,6 +80,7 @@ __all__ = [
     "day_span",
     "decode_terms",
     "encode_terms",
+    "join_dictionaries",
     "name_key",
     "place_distance",
 ]

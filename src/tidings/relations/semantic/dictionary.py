@@ -7,7 +7,7 @@ request, never during a search.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -32,6 +32,16 @@ class Entry(msgspec.Struct, frozen=True):
 class Dictionary(Protocol):
     def __call__(self, context: Context, name: str, /) -> Entry | None:
         """The entry for a name; None if the dictionary has none."""
+
+
+def join_dictionaries(given: Mapping[Context, Dictionary]) -> Dictionary:
+    """One dictionary of several, each of which is asked about the names of one context."""
+
+    def ask(context: Context, name: str, /) -> Entry | None:
+        found = given.get(context)
+        return None if found is None else found(context, name)
+
+    return ask
 
 
 class TableDictionary:

@@ -57,6 +57,8 @@ class SemanticStore:
         self.calendar = Calendar()
         self.tags = Thesaurus() if thesaurus is None else thesaurus
         self.people = People()
+        self.digest = b""
+        """Identifies the files from which the store was loaded; empty if there were none."""
 
     # -- names to values -----------------------------------------------------------------------
 

@@ -25,7 +25,12 @@ router.py.
 
 from tidings.routing.forwarding.cache import Cache, cost_of, look_up
 from tidings.routing.forwarding.downstream import Downstream
-from tidings.routing.forwarding.graph_caches import GraphChanges, HeaderCache, NodeCache
+from tidings.routing.forwarding.graph_caches import (
+    GraphCaches,
+    GraphChanges,
+    HeaderCache,
+    NodeCache,
+)
 from tidings.routing.forwarding.label_graph import Label
 from tidings.routing.forwarding.locating import LOCATOR
 from tidings.routing.forwarding.moving_router import MovingRouter
@@ -40,6 +45,7 @@ __all__ = [
     "Cache",
     "Downstream",
     "Forwarding",
+    "GraphCaches",
     "GraphChanges",
     "HeaderCache",
     "Label",

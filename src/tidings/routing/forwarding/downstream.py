@@ -292,6 +292,12 @@ class Downstream(ABC):
             if number is not None:
                 self.ask_above(msgspec.structs.replace(message, request=number, within=within))
 
+    def count_behind(self, name: Name, node: int) -> int:
+        """How many subscriptions a neighbour's wish for a node stands for, as far as this node
+        knows. Neighbours say which nodes they want, but not for how many subscriptions, so a router
+        counts one. A rendezvous point may know of several."""
+        return 1
+
     def count_others(self, apart: set[Name], nodes: Iterable[int]) -> int:
         """How many neighbours, not counting those in `apart`, get notifications of any of these
         nodes."""

@@ -3,14 +3,16 @@ bodies early.
 
     learning.py    learns from forwarded notifications; finds the neighbours to serve early
     hops.py        numbers of neighbours
+    upkeep.py      what has ended or is old leaves a store
 
 What a node has learnt does not affect which notifications arrive: a body that is sent early is
 never delivered by itself (routing/early). This folder loads `tidings.relations` and its kernels, so
 nodes import it only when a channel has relations.
 
-Used by broker. Start at learning.py.
+Used by broker, and by channel, whose store of merits needs the same upkeep. Start at learning.py.
 """
 
 from tidings.routing.learning.learning import Learning, Serving
+from tidings.routing.learning.upkeep import Upkeep
 
-__all__ = ["Learning", "Serving"]
+__all__ = ["Learning", "Serving", "Upkeep"]

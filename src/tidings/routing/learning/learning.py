@@ -9,7 +9,7 @@ idle. The number of frames that are noted between two calls is bounded. So a bus
 from some of its frames, and forwards nearly as fast as without learning.
 
 The graph of the state machine shows which subscriptions have ended; this is checked before each
-use.
+use (upkeep.py).
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ from tidings.relations import (
     decode_terms,
 )
 from tidings.relations.merit import Postings, choose_hops
-from tidings.routing.forwarding import Downstream, GraphChanges, Name
+from tidings.relations.semantic import Asking, Growth
+from tidings.routing.forwarding import Downstream, Name
 from tidings.routing.learning.hops import Hops
+from tidings.routing.learning.upkeep import Upkeep
 from tidings.routing.protocol import frames
 
 MOST_NOTED = 100  # frames that are noted between two calls of `work`
 MOST_PENDING = 500  # groups of noted frames that wait
 MOST_CONTEXTS = 4_096  # contexts whose neighbours are remembered
 MOST_KEYS = 4_096  # early bodies that are remembered, so that they are not passed on again
-AGINGS = 8  # how often the store ages in the time for which it keeps an unused node
 
 
 class Way(Protocol):
@@ -54,6 +55,8 @@ class Serving(NamedTuple):
     weights: Weights = Weights()
     limit: Limit = Limit()
     store: StoreSettings = StoreSettings(most=10_000)
+    asking: Asking | None = None
+    """Asks a dictionary about names that the trees lack."""
 
 
 class _Noted:
@@ -77,13 +80,14 @@ class Learning:
         self._postings = Postings(self.store, self._forget_term)
         self._hops = Hops()
         self.store.watch(self._count)
-        self._changes = machine.caches.add(GraphChanges())
+        self._upkeep = Upkeep(self.store, machine.caches, self._wants, now)
         self._pending: dict[tuple[bytes, bytes, int], _Noted] = {}
         self._noted = 0  # frames since the last work
+        if serving.asking is not None:
+            serving.asking.tell(self)
         self._served: dict[bytes, tuple[dict[Name, float], tuple[Term, ...]]] = {}
         self._of_term: dict[Term, set[bytes]] = {}
         self._keys: dict[tuple[bytes, int], None] = {}
-        self._aged = now
         self.left_out = 0  # frames that were not noted, for lack of room
 
     # -- what was forwarded --------------------------------------------------------------------
@@ -113,17 +117,18 @@ class Learning:
         return len(self._pending)
 
     def work(self, now: float) -> bool:
-        """Learn from one group of noted frames; return False if there is nothing left to do. One
-        call is short, so that the caller can stop at any time."""
+        """Learn from one group of noted frames, or tidy the store a little; return False if there
+        is nothing left to do. One call is short, so that the caller can stop at any time."""
         self.catch_up()
         self._noted = 0
+        self._upkeep.age(now)
         if not self._pending:
-            return self._age(now)
+            return self._upkeep.tidy()
         key = next(iter(self._pending))
         noted = self._pending.pop(key)
         context, labels, _ = key
         try:
-            terms = decode_terms(context)
+            terms = self._terms(context)
             known = tuple(frames.decode_labels(labels, noted.marks))
         except TidingsError:  # a node above sent invalid bytes; the frame itself was forwarded
             return True
@@ -132,11 +137,23 @@ class Learning:
             ids = wanted.get(way.neighbour, ())
             if ids:
                 hop = self._hops.number(way.neighbour)
-                node = self.store.learn(terms, hop, ids, now)
+                count = sum(self._machine.count_behind(way.neighbour, one) for one in ids)
+                node = self.store.learn(terms, hop, ids, now, count)
                 if node is not None and noted.count > 1:
                     self.store.use([node], now, noted.count - 1)
                 self._hops.count(hop, -1)
         return True
+
+    def _terms(self, context: bytes) -> tuple[Term, ...]:
+        asking, terms = self.serving.asking, decode_terms(context)
+        return terms if asking is None else asking.renew(terms)
+
+    def take_growth(self, grown: Sequence[Growth]) -> None:
+        """File values again, because a dictionary has explained some names."""
+        for old, new in grown:
+            self.store.replace(old, new)
+            self._forget_term(old)
+        self._postings.take_growth(grown)
 
     def _wanted_by(self, labels: tuple[tuple[int, ...], ...]) -> dict[Name, set[int]]:
         """For each neighbour that gets a notification with these labels, its nodes among them."""
@@ -149,26 +166,11 @@ class Learning:
 
     def catch_up(self) -> None:
         """Forget what the node has learnt for subscriptions that have ended."""
-        if not self._changes:
-            return
-        nodes: list[Hashable] = [*self._changes.nodes]
-        if self._changes.everything:
-            nodes = [*self.store.ids()]
-        self._changes.forget()
-        for node in nodes:
-            gone = [hop for hop in self.store.hops_of(node) if not self._wants(hop, node)]
-            if gone:
-                self.store.cancel(node, *gone)
+        self._upkeep.catch_up()
 
     def _wants(self, hop: object, node: Hashable) -> bool:
         known = self._machine.neighbours.get(self._hops.name(hop))
         return known is not None and node in known.nodes
-
-    def _age(self, now: float) -> bool:
-        if now - self._aged > self.serving.store.keep / AGINGS:
-            self._aged = now
-            self.store.age(now)
-        return False
 
     def _count(self, node: ForwardedNode, joined: bool, _terms: Sequence[Term]) -> None:
         self._hops.count(node.hop, 1 if joined else -1)
@@ -182,7 +184,7 @@ class Learning:
         found = self._served.get(context)
         if found is not None:
             return found[0]
-        terms = decode_terms(context)
+        terms = self._terms(context)
         scores = choose_hops(self._postings.score(terms), self.serving.limit)
         hops = {self._hops.name(hop): merit for hop, merit in scores.items()}
         if len(self._served) >= MOST_CONTEXTS:
@@ -219,3 +221,15 @@ class Learning:
     def hop_name(self, hop: object) -> Name:
         """The neighbour that has this number in the store."""
         return self._hops.name(hop)
+
+    def rank_terms(self) -> list[tuple[Term, Name, float, int]]:
+        """All terms of the store, those with the highest merit first. For each term: the neighbour
+        that has the highest merit for a notification with it, this merit, and how often the term
+        was used."""
+        found = []
+        for term in self.store.elements:
+            scores = self._postings.score([term])
+            hop = max(scores, key=scores.__getitem__)
+            uses = sum(node.uses for node in self.store.nodes_at(term).values())
+            found.append((term, self._hops.name(hop), scores[hop], uses))
+        return sorted(found, key=lambda one: (-one[2], -one[3]))

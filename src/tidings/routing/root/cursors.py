@@ -174,6 +174,10 @@ class Cursors:
         """Is a node the node of a named subscription?"""
         return node in self._held or self._nodes[node] > 0
 
+    def count(self, node: int) -> int:
+        """How many named subscriptions a node has; those that commands make count as one."""
+        return self._nodes[node] + (node in self._held)
+
     def hold(self, node: int) -> None:
         """Note a node of a named subscription without a cursor."""
         self._held.add(node)

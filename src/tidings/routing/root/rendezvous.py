@@ -26,7 +26,7 @@ from tidings.routing.forwarding.cache import Cache
 from tidings.routing.forwarding.downstream import Downstream
 from tidings.routing.forwarding.graph_caches import NodeCache
 from tidings.routing.forwarding.label_graph import Label
-from tidings.routing.forwarding.neighbours import Name, Sent, count_entries
+from tidings.routing.forwarding.neighbours import Name, Sent, count_entries, is_owner_behind
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import Limits
 from tidings.routing.protocol.lineage import Lineage
@@ -451,6 +451,31 @@ class Rendezvous(Downstream):
         if node in self.graph and not self.naming.cursors.holds(node):
             self.nodes.stop_wanting(node)
             self.claims.make_room(node)
+
+    def count_behind(self, name: Name, node: int) -> int:
+        """Several if several owners behind a router asked for the node; at most 8 owners of a node
+        are remembered, and one that has left may still be counted (ownership/claims.py). The
+        subscriptions of one owner to the same node count as one."""
+        owners = self.claims.owners(node)
+        return max(1, sum(is_owner_behind(name, one) for one in owners))
+
+    def count_subscriptions(self, node: int) -> int:
+        """How many subscriptions a node stands for, with those of the related nodes above it; 0 if
+        all have ended. A named subscription counts even if its subscriber is away. After a restart,
+        a node counts as one until it is retired, because its subscribers may come back."""
+        related = self.nodes.related_above(node)
+        own = self._count_subscriptions(node, is_base=bool(related))
+        return own + sum(self._count_subscriptions(one) for one in related)
+
+    def _count_subscriptions(self, node: int, *, is_base: bool = False) -> int:
+        """The count of a single node; with `is_base`, the node may exist only for related nodes."""
+        if node not in self.graph:
+            return 0
+        wanted = sum(self.count_behind(name, node) for name in self.wants.get(node, ()))
+        found = max(wanted, self.naming.cursors.count(node))
+        if found or is_base:
+            return found
+        return int(node not in self.nodes.unwanted)
 
     def select_visible(self, sender: Name, nodes: Iterable[int]) -> Iterable[int]:
         """A neighbour whose link bypasses the tree has asked for its nodes elsewhere, so none were

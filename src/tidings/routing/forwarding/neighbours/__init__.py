@@ -21,6 +21,7 @@ from tidings.routing.forwarding.neighbours.open_questions import Questions
 from tidings.routing.forwarding.neighbours.owners import (
     UNKNOWN,
     ask_for_owners,
+    is_owner_behind,
     name_owner,
     name_owner_behind,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "ask_for_owners",
     "bound_ranges",
     "count_entries",
+    "is_owner_behind",
     "name_owner",
     "name_owner_behind",
 ]

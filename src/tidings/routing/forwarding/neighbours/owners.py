@@ -17,6 +17,7 @@ from tidings.routing.forwarding.neighbours.context import Context, Name
 from tidings.routing.protocol import messages as m
 
 Owned = TypeVar("Owned", m.Ask, m.Apply)
+SHORTENED = 100  # characters of a router's name that a long name of an owner keeps
 UNKNOWN = "?"  # an owner that its router did not name
 
 
@@ -27,8 +28,13 @@ def name_owner_behind(router: object, owner: str) -> str:
         return ""
     found = f"{router}/{owner}"
     if len(found) > m.LONGEST_NAME:
-        found = f"{router}"[:100] + "/" + sha256(found.encode()).hexdigest()
+        found = f"{router}"[:SHORTENED] + "/" + sha256(found.encode()).hexdigest()
     return found
+
+
+def is_owner_behind(router: object, owner: str) -> bool:
+    """Whether `name_owner_behind` gave this name to an owner behind a router."""
+    return owner.startswith((f"{router}/", f"{router}"[:SHORTENED] + "/"))
 
 
 def name_owner(context: Context, sender: Name, message: Owned) -> Owned:

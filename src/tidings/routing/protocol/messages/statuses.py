@@ -18,6 +18,7 @@ MOST_DEPTH = 64  # levels of the tree of nodes
 MOST_NAME = 100  # characters
 MOST_MILLIS = 2**40
 MOST_LEARNT = 1_000  # combinations of terms in an answer about relations
+MOST_TOPICS = 100  # terms in such an answer
 LONGEST_CONTEXT = 1 << 16  # bytes
 
 Millis = Annotated[int, msgspec.Meta(ge=0, le=MOST_MILLIS)]
@@ -173,6 +174,32 @@ class LearntNode(msgspec.Struct, frozen=True, array_like=True):
     uses: Number
 
 
+class LearntTopic(msgspec.Struct, frozen=True, array_like=True):
+    """A term, and the neighbour that has the highest merit for a notification with this term."""
+
+    context: Annotated[bytes, msgspec.Meta(max_length=LONGEST_CONTEXT)]  # of one term
+    hop: Short
+    merit: float
+    uses: Number = 0  # of all combinations with this term
+
+
+class LearntBy(msgspec.Struct, frozen=True, array_like=True):
+    """The settings of the node that has learnt: those of `tidings.relations.Weights` and of
+    clusters. `names` is a digest of the files with names; empty if it is not known."""
+
+    ancestor: float
+    descendant: float
+    people: dict[Short, float]
+    near_km: float
+    near_days: float
+    height: float
+    links: Number
+    best: Number
+    radius_km: float
+    radius_days: float
+    names: Annotated[bytes, msgspec.Meta(max_length=64)] = b""
+
+
 class Inspect(Message, frozen=True, tag="inspect"):
     """What have you learnt about the relations of this channel?"""
 
@@ -192,3 +219,6 @@ class Inspected(Message, frozen=True, tag="inspected"):
     early_used: Number = 0
     nodes: Annotated[tuple[LearntNode, ...], msgspec.Meta(max_length=MOST_LEARNT)] = ()
     refusal: str = ""
+    by: LearntBy | None = None
+    # all terms, those with the highest merit first; empty if there are too many
+    topics: Annotated[tuple[LearntTopic, ...], msgspec.Meta(max_length=MOST_TOPICS)] = ()

@@ -11,7 +11,7 @@ The periods of 40 and 60 seconds are two and three times `Times.expire`.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 
 import msgspec
@@ -111,8 +111,13 @@ class NodeLifecycle(NodePart):
 
     def is_left(self, node: int) -> bool:
         """Whether a node is unwanted and not new, and has no related node above it."""
-        above = () if self._relating is None else self._relating.dependents(node)
-        return not (above or node in self._subscriptions.wants or node in self.makers)
+        return not (
+            self.related_above(node) or node in self._subscriptions.wants or node in self.makers
+        )
+
+    def related_above(self, node: int) -> Sequence[int]:
+        """The related nodes above a node, whose subscribers get its notifications too."""
+        return () if self._relating is None else self._relating.dependents(node)
 
     def find_unwanted(self, is_held: Callable[[int], bool]) -> None:
         """After a start, note the nodes of earlier lives. Once the time for which unwanted nodes
@@ -164,8 +169,7 @@ class NodeLifecycle(NodePart):
 
     def _is_needed(self, node: int) -> bool:
         """Does a named subscription need a node, or is there a related node above it?"""
-        above = () if self._relating is None else self._relating.dependents(node)
-        return bool(above) or self._is_held(node)
+        return bool(self.related_above(node)) or self._is_held(node)
 
     def forget_retired(self, done: int) -> None:
         """Forget retired nodes whose numbers nobody can ask for any more, because nobody needs

@@ -77,10 +77,10 @@ def places(event: dict[str, object]) -> dict[str, tuple[object, ...]]:
 def test_results_agree_with_brute_force_with_every_budget(seed: int) -> None:
     rng = random.Random(seed)
     for budget in (1, 3, BUDGET):
-        for merge in (True, False):
+        for merge, join in ((True, True), (True, False), (False, False)):
             trees = [random_tree(rng, rng.choice([1, 2, 3])) for _ in range(30)]
             trees += rng.sample(trees, 3)
-            found = diagrams_of(trees, merge=merge, budget=budget)
+            found = diagrams_of(trees, merge=merge, join=join, budget=budget)
             assert draft_of(found).plan.nodes <= budget
             events = drawn_events(rng, 30)
             for linked in (False, True):
@@ -126,7 +126,7 @@ def test_the_reference_takes_the_same_steps_where_no_diagrams_are_joined(seed: i
     rng = random.Random(seed)
     for _ in range(12):
         trees = [random_tree(rng) for _ in range(3)]
-        found = diagrams_of(trees, merge=False)
+        found = diagrams_of(trees, merge=False, join=False)
         if draft_of(found).plan.gates:
             continue
         graph = graph_of({f"f{at}": tree for at, tree in enumerate(trees)},
@@ -257,6 +257,25 @@ def test_equal_parts_of_filters_are_one_unit() -> None:
     assert len(plan.units) == 4  # the shared clause, two others, e = 1
     apart = plan_filters(enumerate(trees), _Any(), merge=False)
     assert len(apart.units) == 9
+
+
+def test_equal_units_are_merged_without_implications(seed: int) -> None:
+    """Then a unit takes one step for each test of its path, however many filters have it."""
+    rng = random.Random(seed)
+    clause = Any((check("a = 1"), check("b = 1")))
+    trees: list[Node] = [All((clause, Any((check(f"c = {n}"), check(f"d = {n}"))))) for n in "123"]
+    trees += [All((clause, Any((check(f"c = {n}"), check(f"d = {n}"))))) for n in "123"]
+    ways = [diagrams_of(trees, merge=merge, join=False) for merge in (False, True)]
+    assert [len(draft_of(one).plan.units) for one in ways] == [12, 4]
+    steps = []
+    for _ in range(30):
+        event = {term: rng.randrange(4) for term in "abcd"}
+        assert {*ways[0].match(event, ALIVE)} == {*ways[1].match(event, ALIVE)}
+    for one in ways:
+        counts = one.total_counts()
+        assert counts["inferred"] == 0
+        steps.append(counts["node_steps"])
+    assert steps[1] < steps[0]
 
 
 def test_boxes_that_are_a_product_are_taken_apart(seed: int) -> None:

@@ -3,10 +3,12 @@ systems.
 
     workloads/   reproducible filters and events, with the correct matches
     engine/      matching, updates, graphs      network/   routers, mosquitto and nats-server
+    diagrams/    decision diagrams
     spark/       tagging and pipelines          compare/   two revisions, or peers, in turn
     relations/   the relation repository
     chain/       from rows through Spark and routers to agents, with kills
     host/        the machine, its processes, and driver programs that measure on request
+    bars.py      figures with their targets
     tables.py, diagram_tables.py, relation_tables.py    format measurements as tables
 
 Results are checked against the correct answers before they are timed; if a result is wrong, no
@@ -15,6 +17,7 @@ package. docs/performance.md quotes the figures. Start at workloads/workloads.py
 engine/matching_bench.py.
 """
 
+from tidings.studies.bars import Bar, notes_of
 from tidings.studies.compare.comparing import Comparison, Disagreement, compare_revisions
 from tidings.studies.compare.peers import (
     Outcome,
@@ -26,8 +29,8 @@ from tidings.studies.compare.peers import (
     read_peers,
 )
 from tidings.studies.diagram_tables import diagram_sections
-from tidings.studies.engine.bdd_bench import bench_diagrams
-from tidings.studies.engine.bdd_report import DiagramReport
+from tidings.studies.diagrams.bdd_bench import bench_diagrams
+from tidings.studies.diagrams.bdd_report import DiagramReport
 from tidings.studies.engine.graph_bench import GraphReport, bench_graph
 from tidings.studies.engine.match_report import MatchReport, MatchRun
 from tidings.studies.engine.matching_bench import Engine, bench_matching, new_matcher, settle
@@ -72,6 +75,7 @@ from tidings.studies.workloads.workloads import RECIPES, Recipe, Workload, make_
 __all__ = [
     "RECIPES",
     "AttributeTest",
+    "Bar",
     "Comparison",
     "Conjunctions",
     "DiagramReport",
@@ -118,6 +122,7 @@ __all__ = [
     "match_table",
     "matching_pairs",
     "new_matcher",
+    "notes_of",
     "overload_lines",
     "parse_lines",
     "peer_table",

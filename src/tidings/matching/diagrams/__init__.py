@@ -22,9 +22,20 @@ then planning/plan.py. docs/diagrams.md explains it.
 """
 
 from tidings.matching.diagrams.diagrams import Diagrams
-from tidings.matching.diagrams.reference.decision_tree import Decision
+from tidings.matching.diagrams.planning.ranking import Ranking
+from tidings.matching.diagrams.reference.decision_tree import Decision, build_tree
 from tidings.matching.diagrams.reference.frontier import Frontier, graph_of
-from tidings.matching.diagrams.reference.implication_graph import ImplicationGraph
+from tidings.matching.diagrams.reference.implication_graph import ImplicationGraph, edges_between
 from tidings.matching.diagrams.segment_trees import factor
 
-__all__ = ["Decision", "Diagrams", "Frontier", "ImplicationGraph", "factor", "graph_of"]
+__all__ = [
+    "Decision",
+    "Diagrams",
+    "Frontier",
+    "ImplicationGraph",
+    "Ranking",
+    "build_tree",
+    "edges_between",
+    "factor",
+    "graph_of",
+]

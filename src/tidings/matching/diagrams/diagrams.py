@@ -75,13 +75,14 @@ class Diagrams:
         rates: Rates | None = None,
         *,
         merge: bool = True,
+        join: bool = True,
         budget: int = BUDGET,
     ) -> Diagrams:
         """Build the diagrams of filters, given as (slot, tree of tests), without edges. Filters
-        that exceed a budget are left out. Without `merge`, equal parts and nodes are not merged;
-        this is only for measurements."""
+        that exceed a budget are left out. Without `merge`, equal parts are not merged; without
+        `join`, nodes with equal knowledge are not joined. This is only for measurements."""
         plan = plan_filters(filters, terms, rates, merge=merge, budget=budget)
-        classes = build_classes(plan, merge=merge)
+        classes = build_classes(plan, join=join)
         return cls(compile_plan(plan, classes), Draft(plan, classes))
 
     def _new_version(self, compiled: CompiledDiagrams) -> Version:

@@ -298,7 +298,7 @@ def test_measured_pass_rates_change_the_order() -> None:
     rates = found.rates()
     often, rare = check("s = 'a'"), check("s = 'b'")
     assert rates[often] == pytest.approx(0.9)
-    again = diagrams_of(trees, rates=rates)
+    again = diagrams_of(trees, measured=found.measured())
     order = draft_of(again).plan.tests.tests
     assert order.index(rare) < order.index(often)
 

@@ -13,14 +13,18 @@ from tidings.model import Event
 from tidings.studies.bars import at_least, at_most, is_true, none_of, reported
 from tidings.studies.diagrams import figure_nine, small_domains
 
+WAYS = ["apart", "merged", "classes", "classes and edges", "measured order"]
+
 
 def test_the_benchmark_reports_what_it_measured() -> None:
     report = studies.bench_diagrams(40, events=4, repeats=1, sweep=0)
     assert [run.workload for run in report.runs] == ["clauses", "stock"]
     for run in report.runs:
-        assert [way.name for way in run.ways] == ["apart", "merged", "classes", "classes and edges"]
+        assert [way.name for way in run.ways] == WAYS
         steps = [way.node_steps for way in run.ways]
-        assert steps == sorted(steps, reverse=True)
+        assert steps[:4] == sorted(steps[:4], reverse=True)
+        assert run.ordered_steps == steps[4] / steps[3]
+        assert run.ordered_tests == run.ways[4].tests / run.ways[3].tests
         assert run.step_share == steps[3] / steps[1]
         assert run.apart_share == steps[3] / steps[0]
         assert run.most_nodes <= 256

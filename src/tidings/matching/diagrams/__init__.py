@@ -11,6 +11,7 @@
     class_edges.py       implications from classes to groups
     diagram_arrays.py    diagrams as arrays, which can be saved
     removal.py           the arrays without some filters
+    measured_tests.py    how often tests passed, from one build of diagrams to the next
     diagram_work.py      the state of one evaluation
     diagram_kernels.py, thing_kernels.py    the hot loop; units, gates and filters that it decides
     reference/           the same on objects, node by node: the reference for tests, and what

@@ -60,6 +60,8 @@ def _bars_of(run: DiagramRun) -> Iterator[Bar]:
         note="without implications, equal parts of filters are merged as well",
     )  # fmt: skip
     yield reported(f"{name}: node steps, share of those of each filter alone", run.apart_share)
+    yield reported(f"{name}: node steps, measured order against unmeasured", run.ordered_steps)
+    yield reported(f"{name}: tests, measured order against unmeasured", run.ordered_tests)
     total = run.parse_seconds + run.build_seconds + run.link_seconds
     building = f"{name}: seconds to parse, build and link {run.filters:,} filters"
     if run.filters >= FILTERS:

@@ -11,6 +11,7 @@ of tests:
     merged             equal parts of filters are one unit, but there are no implications
     classes            in addition, nodes at which the same is known move together
     classes and edges  in addition, the edges between other nodes
+    measured order     the same, built again with the pass rates of other events
 
 What implications save is the difference between "merged" and "classes and edges". "trees" is the
 matcher without diagrams. Times are processor times; medians over repeats.
@@ -20,12 +21,14 @@ from __future__ import annotations
 
 import random
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from tidings.filters import Filter
 from tidings.filters.canonical import Form, Node, Test, tree_of
+from tidings.filters.language import Expression
 from tidings.matching import batch_of
 from tidings.matching.diagrams import Diagrams, factor
 from tidings.studies.diagrams.bdd_bars import list_bars
@@ -52,6 +55,7 @@ from tidings.studies.workloads.wide_filters import (
     draw_weakened,
 )
 
+LEARNT = 256  # the events from which pass rates are learnt
 CHECKED = 3  # how many events are checked against the reference
 EXHAUSTIVE = 100  # the most filters that are compared with brute force
 Note = Callable[[str], None]
@@ -119,8 +123,12 @@ def _run(
     build_seconds, joined = time_of(lambda: Diagrams.build(trees, terms))
     linked = Diagrams.build(trees, terms)
     link_seconds, _ = time_of(linked.link)
-    ways = {"apart": apart, "merged": merged, "classes": joined, "classes and edges": linked}
     dead = np.zeros(count, np.uint8)
+    ordered = _learn(linked, trees, terms, dead)
+    ways = {
+        "apart": apart, "merged": merged, "classes": joined, "classes and edges": linked,
+        "measured order": ordered,
+    }  # fmt: skip
     for event in drawn[:CHECKED]:
         want = {slot for slot, form in enumerate(forms) if form.holds(event)}
         for way, one in ways.items():
@@ -148,7 +156,24 @@ def _run(
         trees_micros, matcher_micros, trees_micros / matcher_micros,
         steps["classes and edges"] / max(1.0, steps["merged"]),
         steps["classes and edges"] / max(1.0, steps["apart"]),
+        steps["measured order"] / max(1.0, steps["classes and edges"]),
+        found[-1].tests / max(1.0, found[-2].tests),
     )  # fmt: skip
+
+
+def _learn(
+    linked: Diagrams,
+    trees: Sequence[tuple[int, Node]],
+    terms: Mapping[str, Expression],
+    dead: npt.NDArray[np.uint8],
+) -> Diagrams:
+    """The same diagrams, in the order of the pass rates of events that are not measured later."""
+    rng = random.Random(len(trees))
+    for _ in range(LEARNT):
+        linked.match(draw_event(rng), dead)
+    ordered = Diagrams.build(trees, terms, linked.measured())
+    ordered.link()
+    return ordered
 
 
 def _tree(form: Form) -> Node:

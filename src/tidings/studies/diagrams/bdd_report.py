@@ -59,6 +59,11 @@ class DiagramRun(msgspec.Struct, frozen=True):
     in both."""
     apart_share: float
     """The same steps, as a share of those when every filter is evaluated by itself."""
+    ordered_steps: float
+    """Node steps with tests in the order of measured pass rates, as a share of those with tests in
+    the order of the sizes of their sets."""
+    ordered_tests: float
+    """The same for the number of tests that are evaluated."""
 
 
 class SweepPoint(msgspec.Struct, frozen=True):

@@ -44,9 +44,11 @@ from tidings.studies.relation_tables import (
 )
 from tidings.studies.relations.live_overload import LiveOverloadReport, bench_live_overload
 from tidings.studies.relations.overload_bench import OverloadReport, bench_overload
+from tidings.studies.relations.relation_bars import complete_report
 from tidings.studies.relations.relations_bench import RelationsReport, bench_relations
 from tidings.studies.tables import (
     absent_lines,
+    bars_section,
     checked_line,
     compare_lines,
     compare_table,
@@ -98,6 +100,7 @@ __all__ = [
     "Workload",
     "WrongMatches",
     "absent_lines",
+    "bars_section",
     "bench_diagrams",
     "bench_graph",
     "bench_live_overload",
@@ -111,6 +114,7 @@ __all__ = [
     "compare_peers",
     "compare_revisions",
     "compare_table",
+    "complete_report",
     "diagram_sections",
     "graph_sections",
     "growth_table",

@@ -8,17 +8,20 @@ import numpy as np
 import pytest
 
 from tidings import parse, studies
+from tidings.filters.canonical import Form
 from tidings.matching.diagrams import Diagrams
 from tidings.model import Event
 from tidings.studies.bars import at_least, at_most, is_true, none_of, reported
-from tidings.studies.diagrams import figure_nine, small_domains
+from tidings.studies.diagrams import figure_nine, small_domains, sweep
+from tidings.studies.diagrams.bdd_bars import list_bars
+from tidings.studies.workloads.wide_filters import draw_stock
 
 WAYS = ["apart", "merged", "classes", "classes and edges", "measured order"]
 
 
 def test_the_benchmark_reports_what_it_measured() -> None:
     report = studies.bench_diagrams(40, events=4, repeats=1, sweep=0)
-    assert [run.workload for run in report.runs] == ["clauses", "stock"]
+    assert [run.workload for run in report.runs] == ["clauses", "stock", "stock inside"]
     for run in report.runs:
         assert [way.name for way in run.ways] == WAYS
         steps = [way.node_steps for way in run.ways]
@@ -45,7 +48,7 @@ def test_the_benchmark_reports_what_it_measured() -> None:
 def check_bars(report: studies.DiagramReport) -> None:
     bars = {bar.name: bar for bar in report.bars}
     assert len(bars) == len(report.bars)
-    clauses, stock = report.runs
+    clauses, stock, inside = report.runs
     times = bars["clauses: events per second, against trees of sets"]
     assert (times.asked, times.measured) == ("at least 20 times", clauses.speedup)
     assert times.met == (clauses.speedup >= 20)
@@ -54,6 +57,9 @@ def check_bars(report: studies.DiagramReport) -> None:
     boxes = bars["stock: events per second, against the index of boxes"]
     assert (boxes.asked, boxes.measured, boxes.met) == ("", stock.speedup, None)
     assert "20 times does not apply" in boxes.note
+    assert inside.wide == 0
+    same = bars["stock inside: node steps with implications, share of those without"]
+    assert same.measured == inside.step_share
     built = bars["clauses: seconds to parse, build and link 40 filters"]
     assert built.measured > 0  # type: ignore[operator]
     assert built.met is None  # the target is for 10,000 filters
@@ -65,6 +71,47 @@ def check_bars(report: studies.DiagramReport) -> None:
     assert bars["weakened: coverings, with the walk"].measured == 26
     assert bars["coverings refuted by brute force"].measured == 0
     assert bars["edges of figure 9 are exact"].measured is True
+
+
+def test_the_sweep_compares_the_engines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "PERCENT", (0, 50))
+    monkeypatch.setattr(sweep, "CLAUSES", (7,))
+    monkeypatch.setattr(sweep, "BATCH", 64)
+    notes: list[str] = []
+    points = sweep.measure_sweep(12, 1, random.Random(1), notes.append)
+    assert notes == ["sweep: 0 % wide, 7 clauses", "sweep: 50 % wide, 7 clauses"]
+    assert [(point.wide_percent, point.clauses) for point in points] == [(0, 7), (50, 7)]
+    for point in points:
+        assert point.ratio == point.auto / min(point.trees, point.bdd) > 0
+    bars = {bar.name: bar for bar in list_bars([], points, [], no_domain(), True)}
+    most = bars["automatic choice: most time, against the better engine"]
+    assert most.measured == max(point.ratio for point in points)
+    assert most.met == (most.measured <= 1.2)
+
+
+def no_domain() -> small_domains.SmallDomain:
+    return small_domains.SmallDomain(0, 0, 0, 0, 0, 0, 0)
+
+
+def test_wrong_results_end_the_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = iter([{(0, 1)}, {(0, 1)}, {(0, 2)}])
+    monkeypatch.setattr(sweep, "find_pairs", lambda *_: next(sizes))
+    with pytest.raises(studies.WrongMatches, match="the engines find different"):
+        sweep.measure_sweep(4, 1, random.Random(1), lambda _: None)
+
+
+def test_stock_filters_have_a_price_outside_or_inside(seed: int) -> None:
+    outside, inside = (
+        parse(draw_stock(random.Random(seed), inside=inside)).form for inside in (False, True)
+    )
+    for price in range(200):
+        event = {"symbol": f"S{symbol_of(outside)}", "price": price, "day": 400}
+        assert outside.holds(event) is not inside.holds(event)
+
+
+def symbol_of(form: Form) -> int:
+    (place,) = form.hull["symbol"].points() or ()
+    return int(place[1][1:])
 
 
 def test_a_bar_is_met_or_not() -> None:

@@ -34,8 +34,9 @@ def bench_bdd(
 ) -> None:
     """Measure decision diagrams with implications.
 
-    Two workloads: clauses, which are filters (a OR b) AND (c OR d) AND ... with 10 to 30 tests over
-    50 shared attributes; and stock, which are filters on a symbol, a price and a day. The same
+    Three workloads: clauses, which are filters (a OR b) AND (c OR d) AND ... with 10 to 30 tests
+    over 50 shared attributes; stock, which are filters on a symbol, a price outside a range and a
+    day; and stock inside, the same with a price inside the range. The same
     kernels evaluate each filter by itself, then all filters with equal parts merged, then with
     classes (nodes that know the same test results are moved together), then with classes and
     implication edges, then the same with tests in the order of measured pass rates. Finally, a

@@ -2,7 +2,7 @@
 
     filters ──> build ──> check matches ──> node steps, batches, sweep ──> coverings ──> bars
 
-    bdd_bench.py        the two workloads, each evaluated in several ways
+    bdd_bench.py        the workloads, each evaluated in several ways
     sweep.py            the automatic choice of the engine, compared with both engines
     found_coverings.py  coverings and edges of the content graph, by two ways to prove them
     small_domains.py    coverings compared with brute force, on all events of a small domain

@@ -1,8 +1,9 @@
 """Measures decision diagrams: `tidings bench bdd`.
 
-    clauses    (a OR b) AND (c OR d) AND ..., 10 to 30 tests over 50 shared attributes
-    stock      a symbol, a price outside a range, a day: filters that an index of boxes finds faster
-    weakened   groups of three: a filter of clauses, and two that cover it; only for coverings
+    clauses       (a OR b) AND (c OR d) AND ..., 10 to 30 tests over 50 shared attributes
+    stock         a symbol, a price outside a range, a day: an index of boxes finds them faster
+    stock inside  a symbol, a price inside a range, a day
+    weakened      groups of three: a filter of clauses, and two that cover it; only for coverings
 
 Each workload is evaluated by the same kernels in four ways, in turn, all of which share the results
 of tests:
@@ -52,6 +53,7 @@ from tidings.studies.workloads.wide_filters import (
     draw_event,
     draw_stock,
     draw_stock_event,
+    draw_stock_inside,
     draw_weakened,
 )
 
@@ -70,14 +72,16 @@ def bench_diagrams(
     seed: int = 1,
     note: Note = lambda _: None,
 ) -> DiagramReport:
-    """Measure both workloads with this many filters, and a sweep with `sweep` filters at each point
+    """Measure the workloads with this many filters, and a sweep with `sweep` filters at each point
     (0 for no sweep)."""
     found = describe_machine()
     rng = random.Random(seed)
     runs = [
         _run(name, draw, filters, events, repeats, rng, note)
-        for name, draw in (("clauses", draw_clauses), ("stock", draw_stock))
-    ]
+        for name, draw in (
+            ("clauses", draw_clauses), ("stock", draw_stock), ("stock inside", draw_stock_inside)
+        )
+    ]  # fmt: skip
     points = measure_sweep(sweep, repeats, rng, note) if sweep else []
     coverings = []
     for name, texts, draw in (

@@ -461,6 +461,34 @@ def test_diagrams_of_wide_filters_come_from_the_process_that_compiles(
 
 
 @pytest.mark.usefixtures("here")
+def test_the_process_that_compiles_gets_the_pass_rates_of_live_notifications(
+    tmp_path: Path,
+) -> None:
+    interests = ArrayInterests(folder=tmp_path / "interests")
+    clauses = " AND ".join(f"(a{n} = 1 OR b{n} = 1)" for n in range(8))
+    shares: list[float] = []
+    for letter in "xyz":
+        interests.place(f"{clauses} AND (s = '{letter}' OR t = 1)".encode())
+        compilation = interests.begin_compilation()
+        for number in range(100):  # notifications that arrive before the process starts count too
+            interests.tag(msgspec.json.encode({"s": "y" if number % 4 else "x"}))
+        found = compilation.run()
+        assert found is not None
+        interests.adopt(compilation, found)
+        measured = {
+            test: seen_and_passed
+            for sealed in found.matcher._state.parts
+            if sealed.diagrams is not None
+            for test, seen_and_passed in sealed.diagrams.measured().items()
+        }
+        shares += [
+            passed / seen for test, (seen, passed) in measured.items()
+            if test.term == "s" and "x" in str(test.values)
+        ]  # fmt: skip
+    assert shares == [0.25, 0.25]  # nothing was compiled, and so nothing measured, at first
+
+
+@pytest.mark.usefixtures("here")
 def test_a_start_after_many_new_nodes_compiles_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

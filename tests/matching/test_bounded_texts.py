@@ -40,6 +40,7 @@ def test_of_constants_it_is_null_when_it_is_read() -> None:
 
 
 @pytest.mark.parametrize("size", [MOST_TEXT // 2, MOST_TEXT // 2 + 1])
+@pytest.mark.usefixtures("engine")
 def test_every_path_says_the_same(size: int) -> None:
     texts = ["concat(s, s) = t", "concat(s, s) IS NULL", "length(concat(s, s)) > 5",
              "cesql('LENGTH(CONCAT(s, s)) > 5')", "cesql('CONCAT_WS(s, '''', s) = t')"]  # fmt: skip

@@ -39,6 +39,7 @@ def test_cuts_and_terms_of_what_is_gone_are_dropped() -> None:
     assert matcher.match({"x": 6, "y": "b"}) == ["stays"]
 
 
+@pytest.mark.usefixtures("engine")
 def test_dropping_cuts_changes_no_answer(seed: int) -> None:
     rng = random.Random(seed)
     matcher = Matcher(background=False)
@@ -70,6 +71,7 @@ def test_dropping_cuts_changes_no_answer(seed: int) -> None:
             assert set(matcher.match_batch(batch).to_pylist()[0]) == want
 
 
+@pytest.mark.usefixtures("engine")
 def test_a_merge_of_more_terms_than_columns_evaluates_the_rest(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -137,6 +139,7 @@ def test_the_type_of_an_id_goes_with_it() -> None:
     assert matcher.match_batch(batch).to_pylist() == [[1], [2]]
 
 
+@pytest.mark.usefixtures("engine")
 def test_a_filter_removed_while_its_part_is_made_stays_removed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -169,6 +172,7 @@ def test_a_filter_removed_while_its_part_is_made_stays_removed(
     assert matcher.match({"x": 2999}) == ["old2999"]
 
 
+@pytest.mark.usefixtures("engine")
 def test_rows_that_no_new_filter_may_match_are_not_read(seed: int) -> None:
     """Against each filter by itself, for tests of points, ranges, nulls and nested values."""
     rng = random.Random(seed)
@@ -209,6 +213,7 @@ def test_rows_that_no_new_filter_may_match_are_not_read(seed: int) -> None:
             assert len(rows) < 20
 
 
+@pytest.mark.usefixtures("engine")
 def test_rows_are_matched_without_sealing_what_is_new(seed: int) -> None:
     """Through additions and removals, against each filter by itself."""
     rng = random.Random(seed)

@@ -24,6 +24,7 @@ def same(matcher: Matcher, column: Any, values: list[Any]) -> list[Any]:
 
 @pytest.mark.parametrize("text", ["lower(x) = ''", "x = ''", "x LIKE '%a%b%'", "x IS NULL"])
 @pytest.mark.parametrize("inner", [False, True], ids=["column", "field"])
+@pytest.mark.usefixtures("engine")
 def test_views_of_strings(text: str, inner: bool) -> None:
     values = ["", None, "aab", "ba"]
     column = pa.array(values, pa.string_view())
@@ -37,6 +38,7 @@ def test_views_of_strings(text: str, inner: bool) -> None:
     same(matcher, struct, [*({"y": value} for value in values[:3]), None])
 
 
+@pytest.mark.usefixtures("engine")
 def test_a_declared_date_in_a_view_of_strings() -> None:
     matcher = Matcher(Attributes({"x": "date"}))
     matcher.add("a", "x > '2024-01-01'")
@@ -52,6 +54,7 @@ def test_a_declared_date_in_a_view_of_strings() -> None:
     ],
     ids=str,
 )  # fmt: skip
+@pytest.mark.usefixtures("engine")
 def test_lists_in_every_layout(kind: Any) -> None:
     matcher = Matcher()
     matcher.add("a", "array_contains(x, 'a')")
@@ -61,6 +64,7 @@ def test_lists_in_every_layout(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("zone", ["UTC", "+02:00", "America/New_York"])
+@pytest.mark.usefixtures("engine")
 def test_the_last_day_in_every_zone(zone: str) -> None:
     matcher = Matcher()
     matcher.add("last", "year(x) = 9999 AND dayofweek(x) = 6")
@@ -68,6 +72,7 @@ def test_the_last_day_in_every_zone(zone: str) -> None:
     assert same(matcher, pa.array([LATE, None], pa.timestamp("us", zone)), [LATE, None])[1] == []
 
 
+@pytest.mark.usefixtures("engine")
 def test_nanoseconds_before_1970_are_cut_off_downwards() -> None:
     matcher = Matcher()
     matcher.add("before", "x < TIMESTAMP '1970-01-01'")

@@ -42,6 +42,7 @@ def _text(draws: random.Random, values: list[Decimal]) -> str:
 
 
 @pytest.mark.parametrize(("precision", "scale"), KINDS)
+@pytest.mark.usefixtures("engine")
 def test_decimals_are_compared_as_fractions(seed: int, precision: int, scale: int) -> None:
     draws = random.Random(seed)
     values = [_make(draws, precision, scale) for _ in range(60)]
@@ -67,6 +68,7 @@ def test_decimals_are_compared_as_fractions(seed: int, precision: int, scale: in
     assert found[-1] == []
 
 
+@pytest.mark.usefixtures("engine")
 def test_long_numbers_survive_a_snapshot(tmp_path: Path) -> None:
     matcher = Matcher()
     filters = {1: "x > 0.1234567890123456789", 2: "x = 123456789012345678901234567890 OR y = 1",

@@ -232,6 +232,7 @@ def test_removing_the_middle_of_a_chain_keeps_the_ends_connected() -> None:
     event = {"x": 10, "y": 5}
     found.match(event, ALIVE)
     before = found.total_counts()
+    found.forget_counts()
     found.remove(np.array([1]))
     assert sorted(found.match(event, ALIVE).tolist()) == [0, 2]
     after = found.total_counts()

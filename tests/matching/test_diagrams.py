@@ -3,14 +3,28 @@ which they come, edges, budgets, and changes while events are matched."""
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from tests.matching.test_decision_trees import (
+    RANKING,
+    S1,
+    S2,
     TERMS,
     VALUES,
+    X2,
+    X3,
+    X4,
+    X5,
+    Y1,
+    Y2,
+    Y3,
+    Y4,
+    Z4,
     all_events,
     check,
     clauses,
@@ -77,10 +91,10 @@ def places(event: dict[str, object]) -> dict[str, tuple[object, ...]]:
 def test_results_agree_with_brute_force_with_every_budget(seed: int) -> None:
     rng = random.Random(seed)
     for budget in (1, 3, BUDGET):
-        for merge in (True, False):
+        for merge, join in ((True, True), (True, False), (False, False)):
             trees = [random_tree(rng, rng.choice([1, 2, 3])) for _ in range(30)]
             trees += rng.sample(trees, 3)
-            found = diagrams_of(trees, merge=merge, budget=budget)
+            found = diagrams_of(trees, merge=merge, join=join, budget=budget)
             assert draft_of(found).plan.nodes <= budget
             events = drawn_events(rng, 30)
             for linked in (False, True):
@@ -126,7 +140,7 @@ def test_the_reference_takes_the_same_steps_where_no_diagrams_are_joined(seed: i
     rng = random.Random(seed)
     for _ in range(12):
         trees = [random_tree(rng) for _ in range(3)]
-        found = diagrams_of(trees, merge=False)
+        found = diagrams_of(trees, merge=False, join=False)
         if draft_of(found).plan.gates:
             continue
         graph = graph_of({f"f{at}": tree for at, tree in enumerate(trees)},
@@ -191,6 +205,59 @@ def test_a_stronger_filter_decides_a_weaker_one_in_the_kernel() -> None:
     assert sorted(found.match({"a": 10, "b": 10}, ALIVE).tolist()) == [0, 1]
     assert found.total_counts()["tests"] == 2
     assert found.total_counts()["inferred"] == 2
+
+
+def figure_nine() -> Diagrams:
+    """Figure 9 in compiled arrays; the pass rates put the tests in the order of the figure."""
+    order = (X3, X5, X2, X4, Y1, Y4, Y3, Y2, Z4)
+    measured = {test: (1000, 10 * at) for at, test in enumerate(order)}
+    found = diagrams_of([S1, S2], measured=measured)
+    assert tuple(draft_of(found).plan.tests.tests) == order
+    found.link()
+    return found
+
+
+def test_figure_nine_has_its_edges_in_the_arrays() -> None:
+    """Edges lead from a class to a group, with the outcome of the group's test."""
+    found = figure_nine()
+    arrays, tests = found.arrays, (X3, X5, X2, X4, Y1, Y4, Y3, Y2, Z4)
+    reached = {
+        int((arrays.group_high if outcome else arrays.group_low)[group]): (tests[test], outcome)
+        for group, test in enumerate(arrays.group_test.tolist())
+        for outcome in (False, True)
+    }
+    edges = {
+        (reached[owner], (tests[int(arrays.group_test[edge >> 1])], bool(edge & 1)))
+        for owner, (first, last) in enumerate(pairwise(arrays.class_edges.tolist()))
+        for edge in arrays.edges[first:last].tolist()
+    }
+    # together, the edges of a class lead to a node of the figure: x = 3 to z > 4, x = 5 to y > 2;
+    # the edge of x = 2 to the leaf of S1 saves nothing, because S1 is past its tests by then
+    assert edges == {
+        ((X3, True), (X2, False)), ((X3, True), (X4, False)),
+        ((X5, True), (X2, False)), ((X5, True), (X4, True)),
+    }  # fmt: skip
+
+
+def test_figure_nine_takes_the_same_steps_in_the_arrays() -> None:
+    """For all small x, y and z: the tests that are evaluated, and those that are inferred."""
+    found = figure_nine()
+    graph = graph_of({"S1": S1, "S2": S2}, RANKING)
+    steps = {"evaluated": 0, "inferred": 0}
+    for x, y, z in itertools.product(range(7), range(6), range(3, 7)):
+        event: dict[str, object] = {"x": x, "y": y, "z": z}
+        frontier = Frontier(graph, places(event))
+        results = dict(frontier.run())
+        want = {at for at, name in enumerate(("S1", "S2")) if results[name]}
+        found.forget_counts()
+        assert set(found.match(event, ALIVE).tolist()) == want
+        counts = found.total_counts()
+        inferred = sum(step.by is not None for step in frontier.steps)
+        assert counts["tests"] == len(frontier.outcomes), event
+        assert counts["inferred"] == inferred, event
+        steps["evaluated"] += counts["tests"]
+        steps["inferred"] += inferred
+    assert steps["inferred"] > 50
 
 
 def test_results_are_handed_out_before_the_event_is_done() -> None:
@@ -261,6 +328,25 @@ def test_equal_parts_of_filters_are_one_unit() -> None:
     assert len(apart.units) == 9
 
 
+def test_equal_units_are_merged_without_implications(seed: int) -> None:
+    """Then a unit takes one step for each test of its path, however many filters have it."""
+    rng = random.Random(seed)
+    clause = AnyOf((check("a = 1"), check("b = 1")))
+    others = [AnyOf((check(f"c = {n}"), check(f"d = {n}"))) for n in "123123"]
+    trees: list[Node] = [AllOf((clause, other)) for other in others]
+    ways = [diagrams_of(trees, merge=merge, join=False) for merge in (False, True)]
+    assert [len(draft_of(one).plan.units) for one in ways] == [12, 4]
+    steps = []
+    for _ in range(30):
+        event = {term: rng.randrange(4) for term in "abcd"}
+        assert {*ways[0].match(event, ALIVE)} == {*ways[1].match(event, ALIVE)}
+    for one in ways:
+        counts = one.total_counts()
+        assert counts["inferred"] == 0
+        steps.append(counts["node_steps"])
+    assert steps[1] < steps[0]
+
+
 def test_boxes_that_are_a_product_are_taken_apart(seed: int) -> None:
     rng = random.Random(seed)
     pairs = [(check(f"p{n} = 1"), check(f"q{n} < 3")) for n in range(4)]
@@ -281,7 +367,7 @@ def test_measured_pass_rates_change_the_order() -> None:
     rates = found.rates()
     often, rare = check("s = 'a'"), check("s = 'b'")
     assert rates[often] == pytest.approx(0.9)
-    again = diagrams_of(trees, rates=rates)
+    again = diagrams_of(trees, measured=found.measured())
     order = draft_of(again).plan.tests.tests
     assert order.index(rare) < order.index(often)
 

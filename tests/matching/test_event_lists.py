@@ -50,6 +50,7 @@ def test_lists_match_as_single_events(given: list[dict[str, Any]]) -> None:
     ]
 
 
+@pytest.mark.usefixtures("engine")
 def test_no_events_and_events_without_attributes() -> None:
     assert matcher().match_batch([]).to_pylist() == []
     assert matcher().match_batch([{}, {}]).to_pylist() == [["none"], ["none"]]

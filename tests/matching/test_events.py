@@ -42,6 +42,7 @@ def written(event: dict[str, Any], rng: random.Random) -> list[str | bytes]:
     return [plain, plain.encode(), raw, raw.encode(), f" {plain}\n", twice]
 
 
+@pytest.mark.usefixtures("engine")
 def test_json_text_matches_like_the_mapping(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(4):
@@ -78,6 +79,7 @@ def test_what_is_no_json_object_is_refused(seed: int, text: str | bytes, message
         matcher.match(text)
 
 
+@pytest.mark.usefixtures("engine")
 def test_a_name_that_no_struct_may_have_is_looked_up_all_the_same() -> None:
     matcher = Matcher(background=False)
     matcher.add_many({n: f'`b"s\\` = {n} AND z = 1' for n in range(20)})
@@ -87,6 +89,7 @@ def test_a_name_that_no_struct_may_have_is_looked_up_all_the_same() -> None:
     assert matcher.match("{}") == []
 
 
+@pytest.mark.usefixtures("engine")
 def test_an_event_with_few_of_many_attributes_matches_as_always(seed: int) -> None:
     """Filters test far more attributes than an event has, some nested, some computed."""
     rng = random.Random(seed)

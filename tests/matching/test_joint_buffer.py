@@ -29,6 +29,7 @@ def random_event(rng: random.Random) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("room", [1, 7, 1 << 20])
+@pytest.mark.usefixtures("engine")
 def test_a_full_buffer_is_continued(seed: int, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(part, "ROOM", room)
     rng = random.Random(f"{seed} {room}")

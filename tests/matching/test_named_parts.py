@@ -70,6 +70,7 @@ def test_a_saved_matcher_keeps_names(matcher: Matcher, tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("declared", [False, True])
+@pytest.mark.usefixtures("engine")
 def test_random_parts_are_true_where_the_reference_says_so(seed: int, declared: bool) -> None:
     rng = random.Random(f"{seed} {declared}")
     for _ in rounds(3, 40):

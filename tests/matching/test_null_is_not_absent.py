@@ -31,6 +31,7 @@ def decoded(matcher: Matcher, lines: list[bytes]) -> pa.RecordBatch:
 
 
 @pytest.mark.parametrize("background", [False, True], ids=["plain", "in the background"])
+@pytest.mark.usefixtures("costly_engine")
 def test_every_path_gives_the_answer_of_the_oracle(seed: int, background: bool) -> None:
     dice = random.Random(seed)
     drawn = draw_filters(dice, 150)
@@ -86,6 +87,7 @@ def test_the_fast_way_from_json_tells_them_apart() -> None:
     assert set(matcher.match({"b": 1})) == {"absent", "both", "null"}
 
 
+@pytest.mark.usefixtures("engine")
 def test_declared_attributes_keep_the_difference(seed: int) -> None:
     dice = random.Random(seed)
     declared = Attributes(
@@ -106,6 +108,7 @@ def test_declared_attributes_keep_the_difference(seed: int) -> None:
         assert set(ids) == wanted, event
 
 
+@pytest.mark.usefixtures("engine")
 def test_a_snapshot_keeps_the_difference(seed: int, tmp_path: Path) -> None:
     dice = random.Random(seed)
     drawn = draw_filters(dice, 100)
@@ -145,6 +148,7 @@ def test_a_pipeline_keeps_the_difference(seed: int, tmp_path: Path) -> None:
     assert list(map(set, found["subscriptions"].to_pylist())) == [one for one in wanted if one]
 
 
+@pytest.mark.usefixtures("engine")
 def test_a_null_cell_of_a_table_is_absent(seed: int) -> None:
     """At the top level and in structs, also those in lists and maps. In a list null is an element,
     and in a map it is the value of a key."""
@@ -177,6 +181,7 @@ def without_cells(value: Any, kind: Any) -> Any:
 # -- nobody else pays ----------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("engine")
 def test_marks_are_only_where_filters_need_them() -> None:
     matcher = Matcher(background=False)
     matcher.add("sql", "a IS NULL AND s.x = 'x' AND n > 1")

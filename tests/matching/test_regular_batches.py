@@ -65,6 +65,7 @@ def test_one_by_one_is_as_in_batches(seed: int) -> None:
     assert hits > 1_000
 
 
+@pytest.mark.usefixtures("engine")
 def test_all_ways_agree_on_patterns(seed: int) -> None:
     """The reference, the form, the matcher one by one and in batches."""
     rng = random.Random(f"{seed} ways")
@@ -105,6 +106,7 @@ def test_no_pattern_goes_back_in_batches(pattern: str) -> None:
     assert time.process_time() - began < 5  # going back would take hours
 
 
+@pytest.mark.usefixtures("engine")
 def test_long_texts_are_null_in_batches_too() -> None:
     one = regular.compile_pattern("a[ab]{500}c")
     texts = ["b" * (one.longest + 1), "a" + "b" * 500 + "c", "é" * (one.longest // 2 + 1), None, ""]

@@ -88,6 +88,7 @@ def above(interests: ArrayInterests, line: bytes) -> set[int]:
 
 
 @pytest.mark.parametrize("declared", DECLARED)
+@pytest.mark.usefixtures("costly_engine")
 def test_every_path_gives_the_answer_of_the_oracle(
     seed: int, declared: str, tmp_path: Path
 ) -> None:
@@ -113,6 +114,7 @@ def test_every_path_gives_the_answer_of_the_oracle(
 
 
 @pytest.mark.parametrize("declared", ["parts", "nothing"])
+@pytest.mark.usefixtures("costly_engine")
 def test_fields_of_several_types_too(
     seed: int, declared: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +145,7 @@ def test_fields_of_several_types_too(
         assert told == found == root.told(line) == set(matcher.match(event)), event
 
 
+@pytest.mark.usefixtures("engine")
 def test_declared_attributes_of_a_list_of_mappings_are_read_as_by_match() -> None:
     """Texts inside structs too, and decimals, of which a column can hold what `read` makes of
     them: an integer, a double or neither."""
@@ -184,6 +187,7 @@ def draw_number(dice: random.Random, whole: bool = False) -> str:
     return dice.choice(("", "-")) + number + (dice.choice(("", "0")) if "." in number else "")
 
 
+@pytest.mark.usefixtures("engine")
 def test_declared_decimals_keep_all_their_digits(seed: int, tmp_path: Path) -> None:
     """As numbers of JSON too, which are doubles wherever no decimal is declared."""
     dice = random.Random(seed)
@@ -244,6 +248,7 @@ def rounded(text: str) -> Fraction:
     return Fraction(repr(float(text)))
 
 
+@pytest.mark.usefixtures("engine")
 def test_a_map_with_a_null_under_its_key_has_the_key() -> None:
     """In a table too: a map lacks the keys that are absent."""
     matcher = Matcher(background=False)

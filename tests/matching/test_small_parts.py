@@ -16,6 +16,7 @@ from tidings.matching.matcher import CROWD
 from tidings.studies import make_workload
 
 
+@pytest.mark.usefixtures("costly_engine")
 def test_parts_stay_few(seed: int) -> None:
     chance = random.Random(seed)
     work = make_workload("mixed", amount(200, 400), 200, seed % 1000)
@@ -35,6 +36,7 @@ def test_parts_stay_few(seed: int) -> None:
     assert as_sets(one_by_one.match_batch(batch)) == as_sets(at_once.match_batch(batch))
 
 
+@pytest.mark.usefixtures("costly_engine")
 def test_several_threads(seed: int) -> None:
     work = make_workload("mixed", amount(150, 300), 50, seed % 1000)
     (batch,) = work.batches()
@@ -105,6 +107,7 @@ def test_fresh_filters_are_tended() -> None:
 
 
 @pytest.mark.parametrize("beyond", [False, True])
+@pytest.mark.usefixtures("engine")
 def test_a_crowd_of_fresh_filters_becomes_a_part(beyond: bool) -> None:
     matcher = Matcher()
     count = CROWD + beyond

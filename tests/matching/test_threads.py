@@ -12,6 +12,7 @@ from tidings import TidingsError
 from tidings.matching import Matcher, held_filters as module
 
 
+@pytest.mark.usefixtures("engine")
 def test_matching_goes_on_while_filters_change(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SEAL_AT", 40)  # merge all the time
     matcher = Matcher()
@@ -55,6 +56,7 @@ def test_matching_goes_on_while_filters_change(monkeypatch: pytest.MonkeyPatch) 
     assert matcher.stats()["parts"] == 1
 
 
+@pytest.mark.usefixtures("costly_engine")
 def test_what_was_removed_takes_no_room_after_a_merge() -> None:
     matcher = Matcher(background=False)
     for round_ in range(5):
@@ -68,6 +70,7 @@ def test_what_was_removed_takes_no_room_after_a_merge() -> None:
     assert len(matcher) == 0
 
 
+@pytest.mark.usefixtures("engine")
 def test_ids_are_kept_apart() -> None:
     matcher = Matcher()
     matcher.add("a", "x = 1")
@@ -88,6 +91,7 @@ def test_nothing_is_added_when_one_is_refused() -> None:
     assert len(matcher) == 0
 
 
+@pytest.mark.usefixtures("engine")
 def test_a_replaced_filter_is_always_there_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SEAL_AT", 40)
     matcher = Matcher()

@@ -20,13 +20,16 @@ def test_a_short_live_overload(monkeypatch: pytest.MonkeyPatch, seed: int) -> No
     assert report.most_waiting > 0
     assert report.top_p50_millis < report.deciles_millis[0]
     assert len(report.deciles_millis) == 10
+    assert (report.delivered, report.gaps) == (report.published, 0)
 
 
 def test_what_is_wrong_is_noticed() -> None:
     traffic = Traffic([], ["T1"])
     traffic.due, traffic.arrived, traffic.serials = [1.0, 2.0], [1.5, 2.5], [7, 8]
     traffic.check()
+    assert traffic.count_serials() == (2, 0)
     traffic.serials = [7, 9]
+    assert traffic.count_serials() == (2, 1)
     with pytest.raises(WrongMatches, match="2 different serials from 7 to 9"):
         traffic.check()
     traffic.serials, traffic.twice = [7, 8], 1

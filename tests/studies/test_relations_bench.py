@@ -3,6 +3,7 @@ refused."""
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ import pytest
 from tidings import studies
 from tidings.relations import Repository
 from tidings.routing.early import SentBodies
+from tidings.studies.relations import related_bench
 from tidings.studies.relations.forwarding_bench import measure_forwarding
+from tidings.studies.relations.related_bench import measure_related
 from tidings.studies.workloads.checking import WrongMatches
 from tidings.studies.workloads.draws import draw_bounded_zipf
 
@@ -34,8 +37,47 @@ def test_the_benchmark_reports_what_it_measured() -> None:
     assert early.early_micros is not None
     assert early.served is not None
     assert 0 < early.served <= 1
-    assert len(studies.relation_sections(report)) == 4
+    assert [run.limit for run in report.related_limits] == [0.5, 0.6, 0.7, 0.8, 0.9]
+    assert report.related in report.related_limits
+    assert all(run.recall == run.precision == 1.0 for run in report.related_limits)
+    deliveries = [run.deliveries for run in report.related_limits]
+    assert deliveries == sorted(deliveries, reverse=True)
+    assert len(studies.relation_sections(report)) == 5
     assert "Related deliveries at 0.7: 100.0% of" in studies.relation_lines(report)[-1]
+    check_bars(report)
+
+
+def check_bars(report: studies.RelationsReport) -> None:
+    overload = studies.bench_overload(1.0)
+    whole = studies.complete_report(report, overload)
+    assert whole.served == report.served
+    bars = {bar.name: bar for bar in whole.bars}
+    assert len(bars) == len(whole.bars)
+    fast = bars["fast path: rate against Matcher.match, messages served at once"]
+    assert (fast.asked, fast.measured) == ("at least 3 times", report.speedup)
+    average = bars["fast path: rate against Matcher.match, average of all messages"]
+    assert (average.measured, average.met) == (report.first_speedup, None)
+    assert bars["store: nodes, share of the distinct filters"].met
+    routers = bars["router: time with relations against without, 100 bytes"]
+    row = report.forwarding[0]
+    assert routers.measured == row.learning_micros / row.plain_micros
+    assert bars["related deliveries at 0.7: recall"].met
+    for limit in (0.5, 0.6, 0.7, 0.8, 0.9):
+        for what in ("precision", "recall"):
+            assert bars[f"related deliveries at {limit}: {what}"].measured == 1.0
+    top = bars["overload: p99 of the top decile by merit, against without overload"]
+    assert (top.measured, top.met) == (overload.ratio, overload.ratio <= 2)
+    assert bars["overload: publications that did not arrive"].met
+    assert bars["overload: gaps in the serials of deliveries"].met is None  # only --live has them
+
+
+def test_other_deliveries_are_imprecise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is compared with the full scan depends on the repository."""
+    monkeypatch.setattr(related_bench, "_weigh", lambda *_: 0.75)
+    runs = measure_related(random.Random(1), 20, 10)
+    assert all(run.deliveries for run in runs)
+    assert all(run.recall < 0.5 for run in runs)
+    assert [run.precision for run in runs] == [1.0, 1.0, 1.0, 0.0, 0.0]
 
 
 def test_wrong_results_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,14 +21,15 @@ from tidings.filters.canonical import Form
 from tidings.filters.language import Types
 from tidings.matching import batch_pieces
 from tidings.matching.covering.compiled_neighbours import Neighbours
-from tidings.matching.diagrams.diagram_arrays import CompiledDiagrams
 from tidings.matching.diagrams.diagrams import Diagrams
+from tidings.matching.diagrams.measured_tests import Measured
 from tidings.matching.diagrams.segment_trees import AUTO
 from tidings.matching.disk import matcher_folder
+from tidings.matching.disk.diagram_folder import SavedDiagrams, pack_measured
 from tidings.matching.effort import NOTHING, Effort, count_effort
 from tidings.matching.held_filters import Functions, HeldFilters
-from tidings.matching.jit.gil import yield_to_background
-from tidings.matching.matcher_state import MatcherState, SealedPart, seal_tests
+from tidings.matching.jit.gil import shorten_turns, yield_to_background
+from tidings.matching.matcher_state import MatcherState, SealedPart, measure_tests, seal_tests
 from tidings.matching.matches import Matches, PartIndex, gather_pairs
 from tidings.matching.placing.box_index import BoxIndex, IndexArrays
 from tidings.matching.rank_space.columns import as_batch
@@ -124,8 +125,9 @@ class Matcher(HeldFilters):
         if found.outdated:
             matcher._compile_again(found)
             return matcher
-        diagrams, probe = found.take(engine)
-        matcher._hold(found.segment, Register(found.ids, found.texts), probe, diagrams)
+        saved, probe = found.take(engine)
+        measured = None if found.diagrams is None or saved else found.diagrams.measured()
+        matcher._hold(found.segment, Register(found.ids, found.texts), probe, saved, measured)
         matcher.set_aside = {
             found.texts[slot].as_py(): reason for slot, reason in found.aside.items()
         }
@@ -174,10 +176,13 @@ class Matcher(HeldFilters):
         segment: Segment,
         register: Register,
         ready: Probe | None = None,
-        compiled: CompiledDiagrams | None = None,
+        saved: SavedDiagrams | None = None,
+        measured: Measured | None = None,
     ) -> None:
-        diagrams = None if compiled is None else Diagrams(compiled)
-        sealed = SealedPart.of(segment, self.engine, ready=ready, diagrams=diagrams)
+        diagrams = None if saved is None else Diagrams(saved.compiled, counts=saved.counts)
+        sealed = SealedPart.of(
+            segment, self.engine, ready=ready, measured=measured, diagrams=diagrams
+        )
         self._state = MatcherState((sealed,), (WriteBuffer(),), register)
 
     # -- match ---------------------------------------------------------------------------------
@@ -471,6 +476,12 @@ class Matcher(HeldFilters):
 
     def _is_never(self, filter_: Filter | str) -> bool:
         return _text(filter_) not in self.set_aside and self._parse(filter_).never
+
+    def pack_measured(self) -> bytes:
+        """How many events each test of diagrams saw, and how many of them passed, as bytes for a
+        process that builds diagrams again. Slow: for a background thread."""
+        with shorten_turns():
+            return pack_measured(measure_tests(self._state.parts))
 
     def null_paths(self) -> frozenset[tuple[str, ...]]:
         """The paths of the attributes for which some filter distinguishes null from absent. Code

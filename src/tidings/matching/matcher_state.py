@@ -7,16 +7,15 @@ lock.
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tidings.filters.canonical import Test
 from tidings.matching.diagrams.diagrams import Diagrams
-from tidings.matching.diagrams.planning.ranking import Rates
+from tidings.matching.diagrams.measured_tests import Measured, add_measured
 from tidings.matching.diagrams.segment_trees import choose_trees
 from tidings.matching.disk import matcher_folder
 from tidings.matching.disk.diagram_folder import SavedDiagrams
@@ -49,17 +48,17 @@ class SealedPart(msgspec.Struct, frozen=True):
         counts: Mapping[str, Array] | None = None,
         seen: int = 0,
         ready: Probe | None = None,
-        rates: Rates | None = None,
+        measured: Measured | None = None,
         diagrams: Diagrams | None = None,
     ) -> SealedPart:
         """Build a part, and the diagrams that the engine asks for, unless they are given. `counts`
-        and `seen` are the statistics so far, and `rates` the pass rates of tests. `ready` is the
-        index of the filters that are not evaluated as diagrams."""
+        and `seen` are the statistics so far, and `measured` those of tests in diagrams. `ready` is
+        the index of the filters that are not evaluated as diagrams."""
         skipped = None
         if diagrams is None:
             chosen = choose_trees(segment, engine, counts)
             if chosen.trees:
-                diagrams, ready = Diagrams.build(chosen.trees, chosen.terms, rates), None
+                diagrams, ready = Diagrams.build(chosen.trees, chosen.terms, measured), None
         if diagrams is not None:
             skipped = np.flatnonzero(np.isin(segment.arrays.box_slot, diagrams.slots))
         part = Part(segment, counts, ready, skipped)
@@ -95,7 +94,7 @@ class SealedPart(msgspec.Struct, frozen=True):
         saved = None
         if self.diagrams is not None:
             self.diagrams.link()
-            saved = SavedDiagrams(self.diagrams.compiled, engine)
+            saved = SavedDiagrams(self.diagrams.compiled, engine, self.diagrams.test_counts())
         matcher_folder.write(path, self.part.segment, self.part.index, ids, texts, saved)
 
     def renumber(self, number: Array) -> SealedPart:
@@ -135,6 +134,11 @@ class MatcherState(msgspec.Struct, frozen=True):
         return out
 
 
+def measure_tests(parts: Iterable[SealedPart]) -> Measured:
+    """How many events each test of the diagrams saw, and how many of them passed."""
+    return add_measured(one.diagrams.measured() for one in parts if one.diagrams is not None)
+
+
 def seal_tests(
     source: DisassembledSegment, parts: tuple[SealedPart, ...], engine: str
 ) -> SealedPart:
@@ -149,13 +153,13 @@ def seal_tests(
                 text = term.text
                 seen = move_counts(sealed.statistics.counts[text], moves[at], sizes[text])
                 counts[text] = counts[text] + seen if text in counts else seen
-    rates: dict[Test, float] = {}
-    for sealed in parts:
-        if sealed.diagrams is not None:
-            rates |= sealed.diagrams.rates()
     seen_events = sum(sealed.statistics.seen for sealed in parts)
     found = SealedPart.of(
-        assemble(source, counts), engine, counts=counts, seen=seen_events, rates=rates
+        assemble(source, counts),
+        engine,
+        counts=counts,
+        seen=seen_events,
+        measured=measure_tests(parts),
     )
     if any(sealed.part.is_probed for sealed in parts):
         found.part.prepare()

@@ -3,10 +3,12 @@ systems.
 
     workloads/   reproducible filters and events, with the correct matches
     engine/      matching, updates, graphs      network/   routers, mosquitto and nats-server
+    diagrams/    decision diagrams
     spark/       tagging and pipelines          compare/   two revisions, or peers, in turn
     relations/   the relation repository
     chain/       from rows through Spark and routers to agents, with kills
     host/        the machine, its processes, and driver programs that measure on request
+    bars.py      figures with their targets
     result_tables.py, diagram_tables.py, relation_results.py    format measurements as tables
 
 Results are checked against the correct answers before they are timed; if a result is wrong, no
@@ -15,6 +17,7 @@ package. docs/performance.md quotes the figures. Start at workloads/workloads.py
 engine/matching_bench.py.
 """
 
+from tidings.studies.bars import Bar, notes_of
 from tidings.studies.compare.comparing import Comparison, Disagreement, compare_revisions
 from tidings.studies.compare.peers import (
     Outcome,
@@ -25,8 +28,8 @@ from tidings.studies.compare.peers import (
     read_peers,
 )
 from tidings.studies.diagram_tables import diagram_sections
-from tidings.studies.engine.bdd_bench import bench_diagrams
-from tidings.studies.engine.bdd_report import DiagramReport
+from tidings.studies.diagrams.bdd_bench import bench_diagrams
+from tidings.studies.diagrams.bdd_report import DiagramReport
 from tidings.studies.engine.graph_bench import GraphReport, bench_graph
 from tidings.studies.engine.match_report import MatchReport, MatchRun
 from tidings.studies.engine.matching_bench import Engine, bench_matching, new_matcher, settle
@@ -40,9 +43,11 @@ from tidings.studies.relation_results import (
 )
 from tidings.studies.relations.live_overload import LiveOverloadReport, bench_live_overload
 from tidings.studies.relations.overload_bench import OverloadReport, bench_overload
+from tidings.studies.relations.relation_bars import complete_report
 from tidings.studies.relations.relations_bench import RelationsReport, bench_relations
 from tidings.studies.result_tables import (
     absent_lines,
+    bars_section,
     compare_lines,
     compare_table,
     describe_checks,
@@ -69,6 +74,7 @@ from tidings.studies.workloads.workloads import RECIPES, Recipe, Workload, make_
 __all__ = [
     "RECIPES",
     "AttributeTest",
+    "Bar",
     "Comparison",
     "Conjunctions",
     "DiagramReport",
@@ -91,6 +97,7 @@ __all__ = [
     "Workload",
     "WrongMatches",
     "absent_lines",
+    "bars_section",
     "bench_diagrams",
     "bench_graph",
     "bench_live_overload",
@@ -103,6 +110,7 @@ __all__ = [
     "compare_peers",
     "compare_revisions",
     "compare_table",
+    "complete_report",
     "describe_checks",
     "diagram_sections",
     "graph_sections",
@@ -113,6 +121,7 @@ __all__ = [
     "match_sections",
     "matching_pairs",
     "new_matcher",
+    "notes_of",
     "overload_lines",
     "parse_lines",
     "peer_table",

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from tidings.studies.result_tables import number, plain_table
+from tidings.studies.result_tables import bars_section, number, plain_table
 
 if TYPE_CHECKING:
-    from tidings.studies.engine.bdd_report import DiagramReport, DiagramRun
+    from tidings.studies.diagrams.bdd_report import DiagramReport, DiagramRun
 
 
 def diagram_sections(report: DiagramReport) -> list[tuple[str, Table]]:
@@ -27,6 +27,7 @@ def diagram_sections(report: DiagramReport) -> list[tuple[str, Table]]:
         "Coverings and edges of the content graph, without and with the walk down both filters"
     )
     sections.append((heading, _coverings(report)))
+    sections.append(bars_section(report.bars))
     return sections
 
 

@@ -24,6 +24,7 @@ def relation_sections(report: RelationsReport) -> list[tuple[str, Table]]:
         (size, _store(report)),
         ("Messages: µs for each", _times(report)),
         ("Hops served at once, by limit", _limits(report)),
+        ("Related deliveries by limit, against a full scan", _related(report)),
         ("Notifications through a router: µs for each", _forwarding(report)),
     ]
 
@@ -83,6 +84,16 @@ def _limits(report: RelationsReport) -> Table:
     out = plain_table("limit#", "precision#", "recall#")
     for row in report.limits:
         out.add_row(f"{row.limit:.1f}", f"{row.precision:.3f}", f"{row.recall:.3f}")
+    return out
+
+
+def _related(report: RelationsReport) -> Table:
+    out = plain_table("limit#", "deliveries#", "precision#", "recall#", "µs for each message#")
+    for run in report.related_limits:
+        out.add_row(
+            f"{run.limit:.1f}", f"{run.deliveries:,}", f"{run.precision:.3f}", f"{run.recall:.3f}",
+            number(run.find_micros),
+        )  # fmt: skip
     return out
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from tidings.studies.bars import Bar
 from tidings.studies.compare.compared_revision import ComparedRevision
 from tidings.studies.compare.comparing import Comparison
 from tidings.studies.compare.peers import HOME, PeerReport
@@ -319,6 +321,26 @@ def absent_lines(report: PeerReport) -> list[str]:
     """For each system that is not in the table, a line that says why."""
     absent = (one for one in report.outcomes if one.status != "ok")
     return [f"{one.system}: {one.status}: {one.note}" for one in absent]
+
+
+def bars_section(bars: Sequence[Bar]) -> tuple[str, Table]:
+    """The table of bars, with a heading."""
+    table = plain_table("", "asked for", "measured#", "met")
+    for bar in bars:
+        table.add_row(bar.name, bar.asked, _measured(bar.measured), _yes_or_no(bar.met))
+    return "Asked for, and measured", table
+
+
+def _measured(value: float | bool | None) -> str:
+    if value is None or isinstance(value, bool):
+        return _yes_or_no(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.3f}" if abs(value) < 1 else number(value)
+
+
+def _yes_or_no(value: bool | None) -> str:
+    return "" if value is None else "yes" if value else "no"
 
 
 def plain_table(*columns: str) -> Table:

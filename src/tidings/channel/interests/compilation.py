@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -30,14 +31,19 @@ _log = logging.getLogger(__name__)
 class Compilation:
     """A plan that is being carried out."""
 
-    def __init__(self, plan: Plan, cut: int = 0, generations: int = 0) -> None:
-        """`cut` and `generations` are for `Nodes.adopt`."""
+    def __init__(
+        self, plan: Plan, cut: int = 0, generations: int = 0,
+        measure: Callable[[], bytes] | None = None,
+    ) -> None:  # fmt: skip
+        """`cut` and `generations` are for `Nodes.adopt`. `measure` returns the counts of tests for
+        the plan; it takes too long for the event loop."""
         self.plan = plan
         self.cut = cut
         self.generations = generations
         self.graph: NodeGraph | None = None
         """The graph of the result. Creating it takes tens of milliseconds, too long for the event
         loop."""
+        self._measure = measure
         self._process: subprocess.Popen[bytes] | None = None
         self._is_stopped = False
 
@@ -48,7 +54,7 @@ class Compilation:
             folder.parent.mkdir(parents=True, exist_ok=True)
             home = Path(tempfile.mkdtemp(prefix=f".{folder.name}.plan.", dir=folder.parent))
             try:
-                write_file(home / "plan", msgspec.msgpack.encode(self.plan))
+                write_file(home / "plan", msgspec.msgpack.encode(self._full_plan()))
                 self._compile(home / "plan")
             finally:
                 shutil.rmtree(home, ignore_errors=True)
@@ -65,8 +71,14 @@ class Compilation:
 
     def run_here(self) -> Compiled:
         """Compile in this process, and open the result. This blocks everything else."""
-        compile_nodes(self.plan)
+        compile_nodes(self._full_plan())
         return open_compiled(Path(self.plan.folder), self.plan.setting)
+
+    def _full_plan(self) -> Plan:
+        """The plan with the counts of tests as they are now."""
+        if self._measure is None:
+            return self.plan
+        return msgspec.structs.replace(self.plan, measured=self._measure())
 
     def _compile(self, plan: Path) -> None:
         command = [sys.executable, "-m", "tidings.channel.interests.compile_nodes", str(plan)]

@@ -152,11 +152,13 @@ def save(
     kinds: Array,
     segment: Segment,
     texts: pa.ChunkedArray,
+    measured: bytes = b"",
 ) -> None:
-    """Write the folder, and replace the existing folder."""
+    """Write the folder, and replace the existing folder. `measured` are counts of tests, which
+    decide their order in diagrams."""
     index = BoxIndex(segment, len(kinds)).arrays
     with replacing(path) as folder:
-        save_segment(folder / "index", segment, texts)
+        save_segment(folder / "index", segment, texts, measured)
         for name, found in (*_name_arrays(graph, keys, index), ("kinds", kinds)):
             write_table(folder / f"{name}.arrow", {"values": pa.array(found)})
         write_manifest(folder, FORMAT, VERSION, nodes=len(kinds), **setting.notes())

@@ -374,7 +374,8 @@ class Nodes:
             gone=graph.list_gone().tobytes(),
             edges=edges,
         )
-        found = Compilation(plan, graph.begin_cut(), len(self._recent))
+        measure = None if base is None else base.matcher.pack_measured
+        found = Compilation(plan, graph.begin_cut(), len(self._recent), measure)
         self._recent.append(Recent())
         self._is_waiting = True
         return found

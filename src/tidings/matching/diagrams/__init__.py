@@ -11,6 +11,7 @@
     class_edges.py       implications from classes to groups
     diagram_arrays.py    diagrams as arrays, which can be saved
     removal.py           the arrays without some filters
+    measured_tests.py    how often tests passed, from one build of diagrams to the next
     diagram_work.py      the state of one evaluation
     diagram_kernels.py, thing_kernels.py    the hot loop; units, gates and filters that it decides
     reference/           the same on objects, node by node: the reference for tests, and what
@@ -22,9 +23,20 @@ then planning/plan.py. docs/diagrams.md explains it.
 """
 
 from tidings.matching.diagrams.diagrams import Diagrams
-from tidings.matching.diagrams.reference.decision_tree import Decision
+from tidings.matching.diagrams.planning.ranking import Ranking
+from tidings.matching.diagrams.reference.decision_tree import Decision, build_tree
 from tidings.matching.diagrams.reference.frontier import Frontier, graph_of
-from tidings.matching.diagrams.reference.implication_graph import ImplicationGraph
+from tidings.matching.diagrams.reference.implication_graph import ImplicationGraph, edges_between
 from tidings.matching.diagrams.segment_trees import factor
 
-__all__ = ["Decision", "Diagrams", "Frontier", "ImplicationGraph", "factor", "graph_of"]
+__all__ = [
+    "Decision",
+    "Diagrams",
+    "Frontier",
+    "ImplicationGraph",
+    "Ranking",
+    "build_tree",
+    "edges_between",
+    "factor",
+    "graph_of",
+]

@@ -39,7 +39,8 @@ LAST_STAMP = 2**31 - 1  # shifted left by 32 bits, it still fits into an int64
 
 @kernel
 def begin(table):  # type: ignore[no-untyped-def]
-    """Begin an event: all units are at their roots, whose groups wait for their tests."""
+    """Begin an event, whose codes are set: all units are at their roots, whose groups wait for
+    their tests."""
     arrays, work, counts, _ = views(table)
     if work.now[STAMP] >= LAST_STAMP:
         work.group_state[:] = 0
@@ -52,6 +53,8 @@ def begin(table):  # type: ignore[no-untyped-def]
     work.heads[:] = arrays.root_heads
     work.bits[:] = arrays.root_bits
     counts.counts[EVENTS] += 1
+    for column in range(1, work.codes.shape[0]):
+        counts.codes[counts.code_starts[column] + work.codes[column]] += 1
 
 
 @kernel
@@ -160,8 +163,6 @@ def advance(table, pause):  # type: ignore[no-untyped-def]
                     if outcome < 0:
                         outcome = 1 if passes(arrays, test, work.codes) else 0
                         counts.counts[TESTS] += 1
-                        counts.seen[test] += 1
-                        counts.passed[test] += outcome
                     counts.counts[STEPS] += 1
                     target = arrays.group_high[group] if outcome else arrays.group_low[group]
                     visit(table, np.int64(target))

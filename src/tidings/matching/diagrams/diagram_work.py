@@ -3,6 +3,9 @@ work."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +15,7 @@ from tidings.matching.array_fields import Int64, UInt32
 from tidings.matching.diagrams.diagram_arrays import END, CompiledDiagrams, DiagramArrays
 from tidings.matching.jit.pointer_table import pointer_table
 from tidings.matching.rank_space.event_coder import IntegerCodes
+from tidings.matching.segments.segment import TermColumn
 
 Array = npt.NDArray[Any]
 STAMP, WORD, RESULTS = 0, 1, 2  # indexes of DiagramWork.now
@@ -21,8 +25,8 @@ class DiagramCounts(NamedTuple):
     """Counts of the work, summed over events; COUNTED names the fields of `counts`."""
 
     counts: Int64
-    passed: Int64  # [T]: how often each test passed
-    seen: Int64  # [T]: how often each test was evaluated
+    codes: Int64  # how often each code occurred, column after column
+    code_starts: Int64  # [C + 1]: where the codes of a column begin; column 0 is not used
 
 
 COUNTED = ("tests", "node_steps", "inferred", "skipped", "touched", "counted", "events")
@@ -68,30 +72,65 @@ def new_work(arrays: DiagramArrays, columns: int) -> DiagramWork:
     )
 
 
-def new_counts(tests: int) -> DiagramCounts:
-    return DiagramCounts(
-        np.zeros(len(COUNTED), np.int64), np.zeros(tests, np.int64), np.zeros(tests, np.int64)
-    )
+def new_counts(terms: Sequence[TermColumn]) -> DiagramCounts:
+    """Counts of no events, for the terms of columns 1, 2, ..."""
+    ends = np.cumsum([0, *(len(term.ranks) for term in terms)])
+    starts = np.append(0, ends[:-1]).astype(np.int64)
+    return DiagramCounts(np.zeros(len(COUNTED), np.int64), np.zeros(ends[-1], np.int64), starts)
+
+
+def add_counts(total: DiagramCounts, more: DiagramCounts) -> None:
+    total.counts[:] += more.counts
+    total.codes[:] += more.codes
+
+
+class Totals:
+    """The counts of evaluations whose arrays were replaced. All versions of some diagrams have the
+    same tests, and share one object."""
+
+    def __init__(self, counts: DiagramCounts) -> None:
+        self.counts = counts
+        self.lock = threading.Lock()
 
 
 class Version:
     """Compiled arrays, and evaluations that are not in use; each thread takes its own."""
 
-    def __init__(self, compiled: CompiledDiagrams, columns: int, integers: IntegerCodes) -> None:
+    def __init__(
+        self, compiled: CompiledDiagrams, columns: int, integers: IntegerCodes, totals: Totals
+    ) -> None:
         self.compiled = compiled
         self.always = compiled.always
         self._columns = columns
         self._integers = integers
+        self._totals = totals
         self._idle: list[Evaluation] = []
+        self._is_retired = False
 
     def take(self) -> Evaluation:
         try:
             return self._idle.pop()
         except IndexError:
-            return Evaluation(self.compiled.arrays, self._columns, self._integers)
+            return Evaluation(self.compiled, self._columns, self._integers)
 
     def give_back(self, evaluation: Evaluation) -> None:
         self._idle.append(evaluation)
+        if self._is_retired:
+            self.retire()
+
+    def retire(self) -> None:
+        """Move the counts to the totals, because another version is used from now on. Evaluations
+        that are still in use follow when they are given back."""
+        self._is_retired = True
+        with self._totals.lock, suppress(IndexError):
+            while True:
+                add_counts(self._totals.counts, self._idle.pop().counts)
+
+    def counts(self) -> Iterator[DiagramCounts]:
+        """The totals, then the counts of all evaluations that are not in use."""
+        with self._totals.lock:
+            yield self._totals.counts
+            yield from (one.counts for one in self.evaluations())
 
     def evaluations(self) -> list[Evaluation]:
         return list(self._idle)
@@ -100,10 +139,10 @@ class Version:
 class Evaluation:
     """The state of one evaluation, and the pointer table that kernels get."""
 
-    def __init__(self, arrays: DiagramArrays, columns: int, integers: IntegerCodes) -> None:
-        self.work = new_work(arrays, columns)
-        self.counts = new_counts(len(arrays.test_column))
-        self._kept = arrays, self.work, self.counts, integers
+    def __init__(self, compiled: CompiledDiagrams, columns: int, integers: IntegerCodes) -> None:
+        self.work = new_work(compiled.arrays, columns)
+        self.counts = new_counts(compiled.terms)
+        self._kept = compiled.arrays, self.work, self.counts, integers
         self.table = pointer_table(*self._kept)
 
     @property

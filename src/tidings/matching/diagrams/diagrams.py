@@ -27,11 +27,26 @@ from tidings.matching.diagrams.diagram_arrays import (
     compile_plan,
     link_classes,
 )
-from tidings.matching.diagrams.diagram_work import COUNTED, DiagramCounts, Version
+from tidings.matching.diagrams.diagram_work import (
+    COUNTED,
+    DiagramCounts,
+    Totals,
+    Version,
+    add_counts,
+    new_counts,
+)
+from tidings.matching.diagrams.measured_tests import (
+    Measured,
+    PassCounts,
+    count_tests,
+    first_counts,
+    name_counts,
+    no_counts,
+    rates_of,
+)
 from tidings.matching.diagrams.node_classes import Classes, build_classes
 from tidings.matching.diagrams.planning.numbered_conditions import BUDGET
 from tidings.matching.diagrams.planning.plan import Plan, plan_filters
-from tidings.matching.diagrams.planning.ranking import Rates
 from tidings.matching.diagrams.removal import remove_filters
 from tidings.matching.jit import array_pool
 from tidings.matching.rank_space import columns
@@ -41,7 +56,6 @@ from tidings.model import Event
 
 Array = npt.NDArray[Any]
 ROOM = 1 << 18  # the least size of an output buffer, in matches
-ENOUGH = 64  # a pass rate counts as measured after this many evaluations
 _INDEX = np.dtype(np.intp)
 
 
@@ -56,8 +70,15 @@ class Diagrams:
     """The diagrams of many filters, each identified by its slot. Safe to use from several
     threads."""
 
-    def __init__(self, compiled: CompiledDiagrams, draft: Draft | None = None) -> None:
+    def __init__(
+        self,
+        compiled: CompiledDiagrams,
+        draft: Draft | None = None,
+        counts: PassCounts | None = None,
+    ) -> None:
         self.draft = draft
+        self._first = counts or no_counts(len(compiled.arrays.test_column))
+        self._totals = Totals(new_counts(compiled.terms))
         self._swapping = threading.Lock()  # one new version at a time
         found = compiled.terms
         self._encoders = [Encoder(term.ranks) for term in found]
@@ -72,20 +93,27 @@ class Diagrams:
         cls,
         filters: Iterable[tuple[int, Node]],
         terms: Mapping[str, Expression],
-        rates: Rates | None = None,
+        measured: Measured | None = None,
         *,
         merge: bool = True,
+        join: bool = True,
         budget: int = BUDGET,
     ) -> Diagrams:
-        """Build the diagrams of filters, given as (slot, tree of tests), without edges. Filters
-        that exceed a budget are left out. Without `merge`, equal parts and nodes are not merged;
-        this is only for measurements."""
-        plan = plan_filters(filters, terms, rates, merge=merge, budget=budget)
-        classes = build_classes(plan, merge=merge)
-        return cls(compile_plan(plan, classes), Draft(plan, classes))
+        """Build the diagrams of filters, given as (slot, tree of tests), without edges. `measured`
+        has the counts of earlier diagrams, which decide the order of tests. Filters
+        that exceed a budget are left out. Without `merge`, equal parts are not merged; without
+        `join`, nodes with equal knowledge are not joined. This is only for measurements."""
+        plan = plan_filters(filters, terms, rates_of(measured or {}), merge=merge, budget=budget)
+        classes = build_classes(plan, join=join)
+        counts = first_counts(plan.tests.tests, measured or {})
+        return cls(compile_plan(plan, classes), Draft(plan, classes), counts)
 
     def _new_version(self, compiled: CompiledDiagrams) -> Version:
-        return Version(compiled, len(self._encoders), self._integers)
+        return Version(compiled, len(self._encoders), self._integers, self._totals)
+
+    def _swap_in(self, compiled: CompiledDiagrams) -> None:
+        before, self._version = self._version, self._new_version(compiled)
+        before.retire()
 
     @property
     def is_linked(self) -> bool:
@@ -98,7 +126,7 @@ class Diagrams:
             draft = self.draft
             if draft is not None:
                 edges = find_edges(draft.classes, draft.plan.tests)
-                self._version = self._new_version(link_classes(self.compiled, draft.classes, edges))
+                self._swap_in(link_classes(self.compiled, draft.classes, edges))
                 self.draft = None
 
     def remove(self, slots: Array) -> None:
@@ -107,12 +135,12 @@ class Diagrams:
         with self._swapping:
             if not self.is_linked:
                 return
-            self._version = self._new_version(remove_filters(self.compiled, slots))
+            self._swap_in(remove_filters(self.compiled, slots))
 
     def renumber(self, number: Array) -> Diagrams:
         """The same diagrams, with `number[slot]` in place of each slot."""
         new = copy(self)
-        new._version = self._new_version(self.compiled.renumber(number))
+        new._swap_in(self.compiled.renumber(number))
         return new
 
     @property
@@ -197,34 +225,31 @@ class Diagrams:
     # -- statistics ----------------------------------------------------------------------------
 
     def total_counts(self) -> dict[str, int]:
-        """Counts of the work for all events since the arrays were swapped in."""
-        total = sum((one.counts for one in self._counts()), start=np.zeros(len(COUNTED), np.int64))
-        return dict(zip(COUNTED, total.tolist(), strict=True))
+        """Counts of the work for all events since the diagrams were built or opened."""
+        return dict(zip(COUNTED, self._sum_counts().counts.tolist(), strict=True))
 
     def forget_counts(self) -> None:
-        for counts in self._counts():
-            for array in counts:
-                array[:] = 0
+        """Begin to count anew. The counts of earlier diagrams stay."""
+        for counts in self._version.counts():
+            counts.counts[:] = 0
+            counts.codes[:] = 0
 
-    def _counts(self) -> list[DiagramCounts]:
-        return [one.counts for one in self._version.evaluations()]
+    def _sum_counts(self) -> DiagramCounts:
+        """All counts together, also those from before arrays were swapped in."""
+        found = new_counts(self.compiled.terms)
+        for counts in self._version.counts():
+            add_counts(found, counts)
+        return found
+
+    def test_counts(self) -> PassCounts:
+        """How often each test passed, by its number, also in the diagrams before these."""
+        return count_tests(self.compiled, self._first, self._sum_counts())
+
+    def measured(self) -> Measured:
+        """How many events each test saw, and how many of them passed, also in the diagrams before
+        these."""
+        return name_counts(self.compiled, self.test_counts())
 
     def rates(self) -> dict[Test, float]:
         """The measured pass rates of tests."""
-        arrays = self.arrays
-        size = len(arrays.test_column)
-        seen, passed = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        for counts in self._counts():
-            seen += counts.seen
-            passed += counts.passed
-        return {
-            self._test(at): float(passed[at] / seen[at])
-            for at in np.flatnonzero(seen >= ENOUGH).tolist()
-        }
-
-    def _test(self, number: int) -> Test:
-        arrays = self.arrays
-        term = self.compiled.terms[int(arrays.test_column[number]) - 1]
-        inside = slice(*arrays.test_sets[number : number + 2].tolist())
-        spans = zip(arrays.set_low[inside].tolist(), arrays.set_high[inside].tolist(), strict=True)
-        return Test(term.text, term.ranks.values(spans))
+        return rates_of(self.measured())

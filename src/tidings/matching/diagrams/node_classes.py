@@ -49,18 +49,18 @@ class Classes(msgspec.Struct):
     groups: list[UnitGroup]
 
 
-def build_classes(plan: Plan, *, merge: bool = True) -> Classes:
-    """Join the diagrams of a plan. Without `merge`, units are not joined."""
-    builder = _Builder(plan, merge)
+def build_classes(plan: Plan, *, join: bool = True) -> Classes:
+    """Join the diagrams of a plan. Without `join`, each unit keeps its own nodes."""
+    builder = _Builder(plan, join)
     builder.run()
     return Classes(builder.classes, builder.groups)
 
 
 class _Builder:
-    def __init__(self, plan: Plan, merge: bool) -> None:
+    def __init__(self, plan: Plan, join: bool) -> None:
         self._plan = plan
         self._tests = plan.tests
-        self._merge = merge
+        self._join = join
         self._reducer = Reducer(plan.tests)
         self.classes: list[Class] = [Class((), True, NONE)]
         self.groups: list[UnitGroup] = []
@@ -96,7 +96,7 @@ class _Builder:
 
     def _key_of_unit(self, unit: int) -> int:
         """A unit as part of a key: NONE if units with equal knowledge are joined."""
-        return NONE if self._merge else unit
+        return NONE if self._join else unit
 
     def _new_group(self, owner: int, test: int) -> int:
         self.groups.append(UnitGroup(test, owner))

@@ -7,6 +7,7 @@ edge to C, unless C follows from another edge of A. Classes, units and gates kee
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -129,6 +130,18 @@ def _repair(arrays: DiagramArrays, stays: Array, is_alive: Array, most: int) -> 
     for owner, own in changed.items():
         further = {edge for one in own for edge in new[target(one)]}
         old[owner] = [edge for edge in own if edge not in further][:most]
+    # an edge of another class may now follow from one that was bridged
+    for owner in _owners_above(arrays, changed) - changed.keys():
+        further = {edge for one in old[owner] for edge in old[target(one)]}
+        old[owner] = [edge for edge in old[owner] if edge not in further]
     number = np.cumsum(stays) - 1
     alive = (own if is_alive[owner] else [] for owner, own in enumerate(old))
     return _Lists(*pack_lists([2 * int(number[e >> 1]) + (e & 1) for e in own] for own in alive))
+
+
+def _owners_above(arrays: DiagramArrays, classes: Collection[int]) -> set[int]:
+    """The classes with an edge that leads to one of these classes."""
+    group = arrays.edges >> 1
+    targets = np.where(arrays.edges & 1, arrays.group_high[group], arrays.group_low[group])
+    owner = np.repeat(np.arange(len(arrays.class_edges) - 1), np.diff(arrays.class_edges))
+    return set(owner[np.isin(targets, list(classes))].tolist())

@@ -5,6 +5,7 @@
                      implication edges, gates, slots, and the units of groups
     terms.arrow      text and rank space of each term
     decided.arrow    filters that need no test
+    seen.arrow       how many events each test saw; passed.arrow: how many of them passed
 
 So a process that opens the matcher need not build diagrams or search for edges.
 """
@@ -16,9 +17,13 @@ from pathlib import Path
 import msgspec
 
 from tidings.files import make_folder
+from tidings.filters.canonical import Test
 from tidings.filters.dialects import Context
+from tidings.filters.values import ValueSet, sets
 from tidings.matching.diagrams.diagram_arrays import CompiledDiagrams, DiagramArrays, Members
+from tidings.matching.diagrams.measured_tests import Measured, PassCounts, name_counts, no_counts
 from tidings.matching.disk.index_files import (
+    pack,
     read_array,
     read_arrays,
     read_terms,
@@ -36,14 +41,20 @@ from tidings.matching.disk.manifest import (
 )
 
 DIAGRAMS = "diagrams"  # the name of the folder
-FORMAT, VERSION = "tidings-diagrams", 1
+FORMAT, VERSION = "tidings-diagrams", 2
+MEASURED = 2  # before this version, there are no counts of tests
 
 
 class SavedDiagrams(msgspec.Struct, frozen=True):
-    """Diagrams, and the engine that chose their filters."""
+    """Diagrams, the engine that chose their filters, and counts of their tests."""
 
     compiled: CompiledDiagrams
     engine: str
+    counts: PassCounts
+
+    def measured(self) -> Measured:
+        """How many events each test saw, and how many of them passed."""
+        return name_counts(self.compiled, self.counts)
 
 
 def write_diagrams(folder: Path, saved: SavedDiagrams) -> None:
@@ -54,6 +65,7 @@ def write_diagrams(folder: Path, saved: SavedDiagrams) -> None:
     write_arrays(folder, compiled.members)
     write_terms(folder / "terms.arrow", compiled.terms)
     write_array(folder / "decided.arrow", compiled.decided)
+    write_arrays(folder, saved.counts)
     write_manifest(folder, FORMAT, VERSION, filters=len(compiled), engine=saved.engine)
 
 
@@ -65,7 +77,7 @@ def has_diagrams(matcher: Manifest) -> bool:
 def need_diagram_files(folder: Path) -> Manifest:
     """Check every byte of a folder against its digest, and return the manifest; raise SnapshotError
     on a mismatch."""
-    manifest = read_manifest(folder, FORMAT, VERSION, before=0)
+    manifest = read_manifest(folder, FORMAT, VERSION, before=1)
     need_files(folder, manifest)
     return manifest
 
@@ -81,4 +93,21 @@ def read_diagrams(folder: Path, context: Context) -> SavedDiagrams:
     decided = read_array(folder / "decided.arrow")
     compiled = CompiledDiagrams(terms, arrays, members, decided, is_linked=True)
     manifest.need(folder, filters=len(compiled))
-    return SavedDiagrams(compiled, str(manifest.notes.get("engine")))
+    counts = no_counts(len(arrays.test_column))
+    if manifest.version >= MEASURED:
+        counts = read_arrays(folder, PassCounts)
+    return SavedDiagrams(compiled, str(manifest.notes.get("engine")), counts)
+
+
+def pack_measured(measured: Measured) -> bytes:
+    """Counts of tests, for another process."""
+    return pack([(test.term, test.values.cuts, *some) for test, some in measured.items()])
+
+
+def unpack_measured(data: bytes) -> Measured:
+    """Undo `pack_measured`."""
+    found: dict[Test, tuple[int, int]] = {}
+    for term, cuts, seen, passed in msgspec.msgpack.decode(data) if data else ():
+        values = ValueSet(tuple(sets.unpack_cuts([tuple(cut) for cut in cuts])))
+        found[Test(term, values)] = seen, passed
+    return found

@@ -27,7 +27,6 @@ from tidings.filters import Attributes, Filter, parse
 from tidings.filters.canonical import NEVER
 from tidings.filters.dialects import Context, parse_term, rekeyed_calls
 from tidings.filters.values import ValueSet, sets
-from tidings.matching.diagrams.diagram_arrays import CompiledDiagrams
 from tidings.matching.diagrams.segment_trees import SAVED
 from tidings.matching.disk.diagram_folder import (
     DIAGRAMS,
@@ -83,13 +82,13 @@ class OpenedMatcher(msgspec.Struct, frozen=True):
     outdated: bool = False  # whether the filters must be compiled again
     diagrams: SavedDiagrams | None = None
 
-    def take(self, engine: str) -> tuple[CompiledDiagrams | None, Probe | None]:
+    def take(self, engine: str) -> tuple[SavedDiagrams | None, Probe | None]:
         """The saved diagrams, if the engine would build the same, and the probe of the other
         filters, unless it must be built again."""
         saved = self.diagrams
         if saved is None:
             return None, self.probe
-        return (saved.compiled, self.probe) if engine in (saved.engine, SAVED) else (None, None)
+        return (saved, self.probe) if engine in (saved.engine, SAVED) else (None, None)
 
 
 def write(

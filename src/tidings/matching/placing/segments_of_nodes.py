@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from tidings.filters.canonical import Form
 from tidings.matching.covering import GatheredHulls, segment_of_hulls
 from tidings.matching.diagrams.segment_trees import AUTO
+from tidings.matching.disk.diagram_folder import unpack_measured
 from tidings.matching.matcher_state import SealedPart
 from tidings.matching.segments.assembly import assemble, merge_segments
 from tidings.matching.segments.segment import Segment
@@ -54,8 +55,11 @@ def _with_places(segment: Segment, count: int) -> Segment:
     return replace(segment, slots=count, many=many.astype(np.uint8))
 
 
-def save_segment(path: Path, segment: Segment, texts: pa.ChunkedArray) -> None:
+def save_segment(
+    path: Path, segment: Segment, texts: pa.ChunkedArray, measured: bytes = b""
+) -> None:
     """Write a matcher whose ids are places, with the diagrams of its wide filters; texts[i] is the
-    filter at place i."""
+    filter at place i. `measured` are the counts of tests from `Matcher.pack_measured`."""
     ids = pa.chunked_array([pa.array(np.arange(len(texts), dtype=np.int64))])
-    SealedPart.of(segment, AUTO).save(path, AUTO, ids, texts)
+    sealed = SealedPart.of(segment, AUTO, measured=unpack_measured(measured))
+    sealed.save(path, AUTO, ids, texts)

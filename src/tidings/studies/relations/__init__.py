@@ -8,6 +8,7 @@
     overload_bench.py     a queue in the order of merit, under overload, in simulated time
     live_overload.py      a rendezvous point in that order, under overload, with real processes
     live_traffic.py       its publishers and subscribers
+    relation_bars.py      the whole report, with the figures and their targets
 
 This folder is used only inside `studies`, which exports its functions for cli. Start at
 relations_bench.py.

@@ -58,6 +58,9 @@ class LiveOverloadReport(msgspec.Struct, frozen=True):
     published: int
     """All publications. There is a report only if each was acknowledged and delivered once, and if
     their serials have no gaps."""
+    delivered: int
+    gaps: int
+    """Serials between the first and the last that did not arrive."""
     most_waiting: int
     """The most publications that were sent but not yet delivered."""
     most_on_disk_megabytes: float
@@ -230,7 +233,8 @@ async def _measure(
     together = np.concatenate(waits)
     return LiveOverloadReport(
         describe_machine(), seed, rate, (load - calm) / calm_took, loaded / took, served / took,
-        seconds, traffic.published, most.waiting, most.on_disk / 1e6, drained,
+        seconds, traffic.published, *traffic.count_serials(), most.waiting, most.on_disk / 1e6,
+        drained,
         float(np.median(calm_waits[-1])), calm_p99s[-1], float(np.median(waits[-1])), p99s[-1],
         p99s[-1] / calm_p99s[-1], float(np.quantile(together, 0.99)), float(together.max()) / 1e3,
         calm_p99s, p99s, most.memory / 1e6, before / 1e6, *shares,

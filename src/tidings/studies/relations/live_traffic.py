@@ -141,6 +141,11 @@ class Traffic:
                 f"{len(set(found)):,} different serials from {found[0]:,} to {found[-1]:,} arrived"
             )
 
+    def count_serials(self) -> tuple[int, int]:
+        """How many different serials arrived, and how many between them are missing."""
+        found = set(self.serials)
+        return len(found), max(found) - min(found) + 1 - len(found)
+
     def waits(self, first: int, last: int, topics: set[int]) -> Times:
         """The latencies of the publications numbered `first` up to `last`, of some topics."""
         chosen = (one for one in range(first, last) if self.topics[one] in topics)

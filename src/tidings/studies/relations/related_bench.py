@@ -1,8 +1,8 @@
 """Compares related deliveries with a full scan by the same formula: part of `tidings bench
 relations`.
 
-Subscriptions name places, times and tags of the examples, each with related=0.7. Messages have
-cities or coordinates, a day and a tag.
+Subscriptions name places, times and tags of the examples, with the same limit each, at several
+limits in turn. Messages have cities or coordinates, a day and a tag.
 """
 
 from __future__ import annotations
@@ -26,13 +26,16 @@ from tidings.relations import (
 from tidings.relations.clusters import relate
 
 RELATED = 0.7
+LIMITS = (0.5, 0.6, RELATED, 0.8, 0.9)
+ROUNDING = 1e-9  # a mean that is 0.8 by the formula may be a little less as a float
 Event = dict[str, Any]
 READING = Reading(place="city", coordinates=("lat", "lon", "altitude"), time="day", tag="topic")
 
 
 class RelatedRun(msgspec.Struct, frozen=True):
-    """Related deliveries at 0.7, compared with a full scan by the same formula."""
+    """Related deliveries at one limit, compared with a full scan by the same formula."""
 
+    limit: float
     subscriptions: int
     messages: int
     deliveries: int
@@ -43,59 +46,78 @@ class RelatedRun(msgspec.Struct, frozen=True):
     scan_micros: float
 
 
-def measure_related(rng: random.Random, count: int, messages: int = 100) -> RelatedRun:
-    """Subscriptions to cities, days and tags of the examples, each with related=0.7."""
+def measure_related(rng: random.Random, count: int, messages: int = 100) -> list[RelatedRun]:
+    """The same subscriptions to cities, days and tags of the examples, at each limit."""
     semantic = load_relations(language=None)
     weights = Weights()
-    repository = Repository(semantic, READING, weights=weights)
-    filters: dict[int, Filter] = {}
-    for number in range(count):
-        filters[number] = parse(_draw_filter(rng, semantic))
-        repository.subscribe(number, filters[number], rng.choice("BCD"), RELATED)
+    filters: list[Filter] = []
+    hops: list[str] = []
+    for _ in range(count):
+        filters.append(parse(_draw_filter(rng, semantic)))
+        hops.append(rng.choice("BCD"))
     events = [_draw_event(rng, semantic) for _ in range(messages)]
-    exact = 0
+    reader = Repository(semantic, READING, weights=weights).reader
     start = time.process_time()
+    weighed = {
+        (at, number): _weigh(semantic, weights, filter_, event, terms)
+        for at, event in enumerate(events)
+        for terms in [reader.terms(event)]
+        for number, filter_ in enumerate(filters)
+    }
+    scan_micros = (time.process_time() - start) / messages * 1e6
+    runs = []
+    for limit in LIMITS:
+        repository = Repository(semantic, READING, weights=weights)
+        for number, (filter_, hop) in enumerate(zip(filters, hops, strict=True)):
+            repository.subscribe(number, filter_, hop, limit)
+        found, exact, find_micros = _find_related(repository, events)
+        want = {pair for pair, weight in weighed.items() if weight >= limit - ROUNDING}
+        both = len(found & want)
+        runs.append(RelatedRun(
+            limit, count, messages, len(found), exact, both / max(1, len(want)),
+            both / max(1, len(found)), find_micros, scan_micros,
+        ))  # fmt: skip
+    return runs
+
+
+def _find_related(
+    repository: Repository, events: Sequence[Event]
+) -> tuple[set[tuple[int, Hashable]], int, float]:
+    """The pairs of an event and a subscription that are related, the number of exact matches, and
+    the microseconds per event."""
+    exact = 0
     found: set[tuple[int, Hashable]] = set()
+    start = time.process_time()
     for at, event in enumerate(events):
         terms = repository.reader.terms(event)
         same = repository.exact.search(event).ids()
         exact += len(same)
         found |= {(at, one.id) for one in repository.related.find(event, terms, same)}
-    middle = time.process_time()
-    want: set[tuple[int, Hashable]] = set()
-    for at, event in enumerate(events):
-        terms = repository.reader.terms(event)
-        want |= {(at, number) for number, filter_ in filters.items()
-                 if _is_related(semantic, weights, filter_, event, terms)}  # fmt: skip
-    end = time.process_time()
-    both = len(found & want)
-    return RelatedRun(
-        count, messages, len(found), exact, both / max(1, len(want)), both / max(1, len(found)),
-        (middle - start) / messages * 1e6, (end - middle) / messages * 1e6,
-    )  # fmt: skip
+    return found, exact, (time.process_time() - start) / len(events) * 1e6
 
 
-def _is_related(
+def _weigh(
     semantic: SemanticStore, weights: Weights, filter_: Filter, event: Event,
     terms: Sequence[Term],
-) -> bool:  # fmt: skip
-    """Computes the formula for one filter and one event, without an index. The filters here are
-    conjunctions of equalities on contexts, and of a test of the delay."""
+) -> float:  # fmt: skip
+    """Computes the formula for one filter and one event, without an index; 0 if the event matches,
+    or fails a test that has no context. The filters here are conjunctions of equalities on
+    contexts, and of a test of the delay."""
     if filter_.matches(event):
-        return False
+        return 0.0
     best = []
     for box in filter_.form.boxes or ():
         for name, allowed in box.items():
             context: Any = {"city": "place", "day": "time", "topic": "tag"}.get(name)
             if context is None:
                 if not parse(f"late > {allowed.cuts[0][1]}").matches(event):
-                    return False
+                    return 0.0
                 continue
             points = [semantic.term(context, place[1]) for place in allowed.points() or ()]
             weighed = (relate(semantic, weights, term, point)
                        for term in terms for point in points if point is not None)  # fmt: skip
             best.append(max(weighed, default=0.0))
-    return bool(best) and sum(best) / len(best) >= RELATED
+    return sum(best) / len(best) if best else 0.0
 
 
 def _draw_filter(rng: random.Random, semantic: SemanticStore) -> str:

@@ -19,12 +19,20 @@ def draw_clauses(rng: random.Random, least: int = 5, most: int = 15) -> str:
     )
 
 
-def draw_stock(rng: random.Random) -> str:
-    """A stock filter: a symbol, a price outside a range, a day."""
+def draw_stock(rng: random.Random, *, inside: bool = False) -> str:
+    """A stock filter: a symbol, a price outside a range, or inside it, and a day."""
     symbol = min(int(rng.paretovariate(0.7)), SYMBOLS)
     low = 5 * rng.randint(1, 30)
     day = rng.randint(1, DAYS)
-    return f"symbol = 'S{symbol}' AND (price < {low} OR price > {low + 20}) AND day >= {day}"
+    price = f"(price < {low} OR price > {low + 20})"
+    if inside:
+        price = f"price >= {low} AND price <= {low + 20}"
+    return f"symbol = 'S{symbol}' AND {price} AND day >= {day}"
+
+
+def draw_stock_inside(rng: random.Random) -> str:
+    """A stock filter with a price inside a range."""
+    return draw_stock(rng, inside=True)
 
 
 def draw_narrow(rng: random.Random) -> str:

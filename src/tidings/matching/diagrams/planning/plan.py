@@ -53,6 +53,8 @@ class Plan(msgspec.Struct, frozen=True):
     outputs: list[tuple[int, int]]  # slot, thing
     decided: list[tuple[int, bool]]  # (slot, result) of filters that need no test
     left_out: list[int]  # slots whose filters exceed a budget
+    split: int  # the number of filters that are split into parts
+    too_large: int  # those of them that are split because a diagram would exceed its budget
     nodes: int  # the number of nodes in the largest diagram
 
 
@@ -127,6 +129,7 @@ class _Kind(msgspec.Struct, frozen=True):
     is_gate: bool
     is_shared: bool = False
     nodes: int = 0
+    is_too_large: bool = False  # whether there are parts because one diagram would be too large
 
 
 class _Planner:
@@ -142,6 +145,7 @@ class _Planner:
         self._gates: list[tuple[bool, tuple[int, ...]]] = []
         self._steps, self._nodes = ALL_STEPS, ALL_NODES  # left for all filters
         self._own_steps = self._own_nodes = 0  # left for the current filter
+        self._split = self._too_large = 0
 
     def count_parts(self, conditions: Iterable[Condition]) -> None:
         for condition in conditions:
@@ -163,6 +167,9 @@ class _Planner:
         finally:
             self._steps -= steps - self._own_steps
         self._nodes -= nodes - self._own_nodes
+        kind = self._kinds[condition]
+        self._split += kind.is_gate
+        self._too_large += kind.is_too_large
         return found
 
     def _place(self, condition: Condition) -> int:
@@ -199,7 +206,9 @@ class _Planner:
         if size is not None:
             return _Kind(False, nodes=size)
         nodes = self._try(share_nodes, condition)
-        return _Kind(True) if nodes is None else _Kind(False, True, len(nodes))
+        if nodes is None:
+            return _Kind(True, is_too_large=True)
+        return _Kind(False, True, len(nodes))
 
     def _try(
         self, build: Callable[[Condition, Reducer, int], Found | None], condition: Condition
@@ -233,5 +242,6 @@ class _Planner:
         are_shared = [kind.is_shared for kind in self._unit_kinds]
         most = max((kind.nodes for kind in self._unit_kinds), default=0)
         return Plan(
-            self._tests, self._units, are_shared, gates, placed, decided, sorted(left_out), most
-        )
+            self._tests, self._units, are_shared, gates, placed, decided, sorted(left_out),
+            self._split, self._too_large, most,
+        )  # fmt: skip

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from tidings.studies.engine.found_coverings import Coverings
+from tidings.studies.bars import Bar
+from tidings.studies.diagrams.found_coverings import Coverings
+from tidings.studies.diagrams.small_domains import SmallDomain
 from tidings.studies.host.machine_info import MachineInfo
 
 
@@ -36,6 +38,12 @@ class DiagramRun(msgspec.Struct, frozen=True):
     units: int
     most_nodes: int
     """The nodes of the largest diagram; the budget is 256."""
+    left_out: int
+    """Filters that exceed a budget of the planner, and stay trees of sets."""
+    split: int
+    """Filters that are split into parts; most of them because their parts occur in others."""
+    too_large: int
+    """Filters that are split because a diagram of them would have more than 256 nodes."""
     groups: int
     edges: int
     bytes: int
@@ -47,7 +55,15 @@ class DiagramRun(msgspec.Struct, frozen=True):
     """The matcher with diagrams, batches."""
     speedup: float
     step_share: float
-    """Node steps with implications, as a share of those without."""
+    """Node steps with implications, as a share of those without. Equal parts of filters are merged
+    in both."""
+    apart_share: float
+    """The same steps, as a share of those when every filter is evaluated by itself."""
+    ordered_steps: float
+    """Node steps with tests in the order of measured pass rates, as a share of those with tests in
+    the order of the sizes of their sets."""
+    ordered_tests: float
+    """The same for the number of tests that are evaluated."""
 
 
 class SweepPoint(msgspec.Struct, frozen=True):
@@ -68,3 +84,7 @@ class DiagramReport(msgspec.Struct, frozen=True):
     runs: list[DiagramRun]
     sweep: list[SweepPoint]
     coverings: list[Coverings]
+    brute_force: SmallDomain
+    figure_exact: bool
+    """Whether the edges of figure 9 are found, and no others."""
+    bars: list[Bar]

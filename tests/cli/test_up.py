@@ -358,7 +358,7 @@ def _look_for_the_preprocessor(run: Run, up: Up) -> None:
     assert channel["name"] == "quotes"
     shown = run("top", "--once", *up.at("root")).out
     assert re.search(r"^tagger +127\.0\.0\.1:\d+/quotes +[-\d.]+ +\d+ +0$", shown, re.MULTILINE)
-    assert re.search(r"^quotes +\d+ +\d+ +[-\d.]+$", shown, re.MULTILINE)
+    assert re.search(r"^quotes +content +\d+ +\d+ +\d+ +[-\d.]+$", shown, re.MULTILINE)
 
 
 async def _publish_with_tags(up: Up) -> None:

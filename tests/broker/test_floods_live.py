@@ -11,6 +11,7 @@ import threading
 
 import pytest
 from tests.broker.processes import Process, a_pair, tell
+from tests.waiting import until
 
 from tidings.routing.protocol import frames, messages as m
 
@@ -70,7 +71,7 @@ def flood(
         root, edge = routers
         share = nodes // neighbours
         async with a_pair(edge.port, edge.port) as pair:
-            await asyncio.sleep(0.3)
+            await until(lambda: len(pair.told) >= 10)
             before = [one.resident for one in routers]
             most = list(before)
             for router in (edge, root):

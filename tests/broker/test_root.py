@@ -37,8 +37,9 @@ def test_errors_while_nothing_can_be_written(
                 with pytest.raises(Refusal, match="the journal can't be written"):
                     async with agent.subscribe("n >= 1"):
                         pass
-                await asyncio.sleep(2 * BRIEF.silent)
-                await until(lambda: root.machine.neighbours)  # it beats, and is heard
+                neighbours, late = root.machine.neighbours, root.now + 2 * BRIEF.silent
+                # it beats, and is heard
+                await until(lambda: any(one.heard > late for one in neighbours.values()))
             await until(lambda: not root.machine.failed)
             await agent.publish({"n": 3}, b"3")
             assert await payloads(told, 2) == [b"1", b"3"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tidings import Delivery as Told
 from tidings.broker import Address, Door, RootNode, RouterNode
 from tidings.model import EnvironmentProblem
 from tidings.network.agent import LARGEST, LARGEST_WHOLE, Agent, Refusal, connect
+from tidings.network.agents.agent_link import AgentLink
 
 
 @pytest.mark.parametrize("routers", [0, 1, 3])
@@ -150,14 +152,24 @@ def test_a_router_that_is_started_again(tmp_path: Path) -> None:
     running(work)
 
 
-def test_a_router_that_is_away_for_a_while(tmp_path: Path) -> None:
+def test_a_router_that_is_away_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tries, connect_link = itertools.count(), AgentLink._connect
+    tried = next(tries)
+
+    async def count_and_connect(self: AgentLink) -> None:
+        nonlocal tried
+        tried = next(tries)
+        await connect_link(self)
+
+    monkeypatch.setattr(AgentLink, "_connect", count_and_connect)
+
     async def work() -> None:
         root, (router,) = await started(tmp_path, 1)
         port = router.port
         async with connect(at(router), times=FAST) as agent, agent.subscribe("n >= 0") as told:
             await router.stop()
-            waiting = agent.publish_soon({"n": 2}, b"2")
-            await asyncio.sleep(1.0)  # more than one try to connect is in vain
+            waiting, before = agent.publish_soon({"n": 2}, b"2"), tried
+            await until(lambda: tried > before + 1)  # more than one try to connect is in vain
             above, door = Address("127.0.0.1", root.port), Door(Address("127.0.0.1", port))
             again = RouterNode("r0", above, door, times=FAST)
             await again.start()

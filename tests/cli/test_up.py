@@ -278,15 +278,19 @@ def test_a_node_that_does_not_answer_is_started_again(write: Write) -> None:
 
 @pytest.mark.usefixtures("forked")
 def test_up_that_was_stopped_kills_nobody(write: Write) -> None:
-    up = Up(write("network.toml", "patience = 6\n" + PAIR))
+    up = Up(write("network.toml", "patience = 4\n" + PAIR))
     try:
         up.read_until("shows them too")
         before = up.children()
         os.kill(up.process.pid, signal.SIGSTOP)
-        time.sleep(8)
+        time.sleep(5)  # longer than its patience
         os.kill(up.process.pid, signal.SIGCONT)
-        time.sleep(2)
-        assert up.children() == before
+        os.kill(before.pop("west"), signal.SIGKILL)
+        up.read_until("west listens again")  # so `up` has looked after its nodes since
+        after = up.children()
+        assert after.pop("west")
+        assert after == before
+        assert "no sign of life" not in "".join(up.lines)
     finally:
         up.end()
 

@@ -11,6 +11,8 @@ from tidings import FilterError, parse
 from tidings.filters.values import like, regular
 from tidings.model import LimitError
 
+HANGING = 20.0  # seconds of processor time; a matcher that goes back would take hours
+
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("letters", [28, 100_000])
@@ -21,7 +23,7 @@ def test_no_pattern_goes_back(letters: int, pattern: str) -> None:
     one.matches({"s": "a"})
     began = time.process_time()
     assert not one.matches({"s": text})
-    assert time.process_time() - began < 5  # going back would take hours
+    assert time.process_time() - began < HANGING
 
 
 @pytest.mark.timeout(120)
@@ -32,7 +34,7 @@ def test_no_like_goes_back(pattern: str) -> None:
     one = parse(f"s LIKE '{pattern}'")
     began = time.process_time()
     assert not one.matches({"s": "a" * 100_000})
-    assert time.process_time() - began < 5  # going back would take hours
+    assert time.process_time() - began < HANGING
 
 
 REFUSED = [
@@ -136,7 +138,7 @@ def test_the_worst_pattern_takes_the_steps_that_it_has() -> None:
     text = "".join(rng.choices("ab", k=one.longest))
     began = time.process_time()
     assert one.search(text) is False
-    assert time.process_time() - began < 5  # a fiftieth of that where nothing else runs
+    assert time.process_time() - began < HANGING  # 0.1 seconds where nothing else runs
 
 
 def test_a_class_of_unicode_is_one_position() -> None:

@@ -17,6 +17,8 @@ from tidings.filters.values import regular
 from tidings.matching.rank_space.arrow_evaluation import Columnar
 from tidings.matching.rank_space.arrow_functions import NotColumnar
 
+HANGING = 20.0  # seconds of processor time; a matcher that goes back would take hours
+
 Columns = dict[tuple[str, ...], Any]
 ATOMS = ["a", "b", ".", "é", "ß", "日", "\\n", "\n", "[ab]", "[^a]", "[é-ü]", r"\d", r"\w", r"\s",
          r"\b", r"\B", "^", "$", r"\A", r"\z", "(?i:k)", "(?i:é)", r"\pL", r"\P{Lu}", "x{0}", "\\.",
@@ -103,7 +105,7 @@ def test_no_pattern_goes_back_in_batches(pattern: str) -> None:
     rows = pa.RecordBatch.from_pylist([{"s": "a" * letters + "!"} for letters in (28, 60_000)] * 10)
     began = time.process_time()
     assert matcher.match_batch(rows).to_pylist() == [[]] * 20
-    assert time.process_time() - began < 5  # going back would take hours
+    assert time.process_time() - began < HANGING
 
 
 @pytest.mark.usefixtures("engine")

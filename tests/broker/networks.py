@@ -13,7 +13,7 @@ from tests.waiting import PATIENCE
 from tidings.broker import Address, Door, RootNode, RouterNode
 from tidings.network.agent import Agent, Subscription, Tagging, connect
 from tidings.routing.clients import Interrupted, Resumed
-from tidings.routing.clients.subscriber import Told
+from tidings.routing.clients.subscriber import Delivery
 from tidings.routing.protocol.times import Times
 
 # For most tests: on a busy machine, an event loop can stand still for seconds, and nobody who is
@@ -56,7 +56,7 @@ async def payloads(subscription: Subscription, count: int) -> list[bytes]:
     async for one in subscription:
         if isinstance(one, Interrupted | Resumed):
             continue
-        assert isinstance(one, Told)
+        assert isinstance(one, Delivery)
         found.append(one.payload)
         if len(found) == count:
             return found

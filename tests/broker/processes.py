@@ -17,7 +17,7 @@ from tests.forking import Forked
 
 from tidings.network.agent import connect
 from tidings.routing.clients import Interrupted, Resumed
-from tidings.routing.clients.subscriber import Told
+from tidings.routing.clients.subscriber import Delivery
 
 ROOT = """
 name = "root"
@@ -133,7 +133,7 @@ async def a_pair(read_at: int, write_at: int, pause: float = 0.02) -> AsyncItera
 
         async def read() -> None:
             async for one in told:
-                if isinstance(one, Told):
+                if isinstance(one, Delivery):
                     number = int(one.payload)
                     pair.told.append(number)
                     pair.seconds.append(time.monotonic() - begun[number])

@@ -11,7 +11,7 @@ import pytest
 from tests.broker.processes import Process
 
 from tidings.network.agent import connect
-from tidings.routing.clients.subscriber import Told
+from tidings.routing.clients.subscriber import Delivery
 from tidings.routing.protocol import frames, messages as m
 
 ROOT = """
@@ -74,7 +74,7 @@ async def _deliver(port: int, count: int) -> None:
         for n in range(1, count + 1):
             await writer.publish({"n": n}, b"%d" % n)
         found = [await asyncio.wait_for(anext(told), 20) for _ in range(count)]
-        assert [one.payload for one in found if isinstance(one, Told)] == [
+        assert [one.payload for one in found if isinstance(one, Delivery)] == [
             b"%d" % n for n in range(1, count + 1)
         ]
 
@@ -102,7 +102,7 @@ def test_a_forged_stamp_of_a_plain_token_erases_nobody(root: Process) -> None:
             for n in range(1, 21):
                 await writer.publish({"n": n}, b"%d" % n)
             found = [await asyncio.wait_for(anext(told), 20) for _ in range(21)]
-            assert [one.payload for one in found if isinstance(one, Told)] == [
+            assert [one.payload for one in found if isinstance(one, Delivery)] == [
                 b"%d" % n for n in range(21)
             ]
 

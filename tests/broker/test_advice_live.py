@@ -16,7 +16,7 @@ from tests.waiting import until
 from tidings.broker import Address, Door, RootNode, RouterNode
 from tidings.network import Agent, connect
 from tidings.routing.clients import ChoosingTimes
-from tidings.routing.clients.subscriber import Told
+from tidings.routing.clients.subscriber import Delivery
 from tidings.routing.protocol import Limits
 
 SOON = ChoosingTimes(ask=0.2, spread=0.3, stay=1.0)
@@ -75,7 +75,7 @@ def test_from_the_rendezvous_point_to_a_router(tmp_path: Path) -> None:
             count += 100
             assert router_of(agent) in ("r0", "r1")
             await until(lambda: len(items) >= count)
-            assert [one.payload for one in items if isinstance(one, Told)] == [
+            assert [one.payload for one in items if isinstance(one, Delivery)] == [
                 b"%d" % number for number in range(count)
             ]
             assert len(items) == count  # no Interrupted
@@ -85,7 +85,7 @@ def test_from_the_rendezvous_point_to_a_router(tmp_path: Path) -> None:
             await used.stop()
             await write(agent, count, 20)
             count += 20
-            await until(lambda: sum(isinstance(one, Told) for one in items) >= count)
+            await until(lambda: sum(isinstance(one, Delivery) for one in items) >= count)
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
         for node in routers:

@@ -39,7 +39,7 @@ from tidings.relations import (
     encode_terms,
     load_relations,
 )
-from tidings.routing.clients.subscriber import Told
+from tidings.routing.clients.subscriber import Delivery
 from tidings.routing.early import Early, encode_early
 from tidings.routing.learning import Serving
 from tidings.routing.protocol import frames, messages as m
@@ -102,7 +102,7 @@ class Reader:
 
     async def read(self, subscription: Subscription) -> None:
         async for one in subscription:
-            if isinstance(one, Told):
+            if isinstance(one, Delivery):
                 self.got.append(one.payload)
 
 
@@ -191,7 +191,7 @@ def test_channel_without_relations_sends_nothing_early(tmp_path: Path) -> None:
                 await agent.publish({"city": "Paris"}, bytes(5_000) + b"%d" % number)
             count = 0
             async for one in found:
-                count += isinstance(one, Told)
+                count += isinstance(one, Delivery)
                 if count == 5:
                     break
         assert root.early is None
@@ -324,7 +324,7 @@ def test_rights_limit_what_is_sent_early(tmp_path: Path) -> None:
 
         async def read(name: str, found: Subscription) -> None:
             async for one in found:
-                if isinstance(one, Told):
+                if isinstance(one, Delivery):
                     got[name].append(one.payload)
 
         def is_used() -> bool:
@@ -492,7 +492,7 @@ def test_processes_and_the_command(tmp_path: Path) -> None:
 
     async def read(found: Subscription) -> None:
         async for one in found:
-            if isinstance(one, Told):
+            if isinstance(one, Delivery):
                 got.append(one.payload)  # noqa: PERF401 (others read it meanwhile)
 
     running(work)

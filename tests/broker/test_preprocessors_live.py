@@ -27,7 +27,7 @@ from tidings.filters import parse
 from tidings.network import Agent, Outdated, Refusal, connect
 from tidings.network.agent import Tagging
 from tidings.network.agents import publishing
-from tidings.routing.clients.subscriber import Told
+from tidings.routing.clients.subscriber import Delivery
 from tidings.routing.protocol import Limits, pack_tag
 from tidings.studies.host.ports import free_ports
 
@@ -123,7 +123,7 @@ def test_tags_of_strangers_are_ignored(tmp_path: Path) -> None:
                 header = await tagger.header({"n": 5})
                 assert await tagger.publish(payload=b"secret", header=header)
                 secret = await told.next()
-                assert isinstance(secret, Told)
+                assert isinstance(secret, Delivery)
                 assert (secret.payload, secret.attributes) == (b"secret", None)
                 with pytest.raises(Refusal, match="without attributes: 'writer' may not prepro"):
                     await writer.publish(payload=b"secret", header=header)
@@ -327,7 +327,7 @@ def kill_in_turn(tmp_path: Path, seed: int, rounds: int) -> None:
 
     async def read(text: str, subscription: Any) -> None:
         async for one in subscription:
-            if isinstance(one, Told):
+            if isinstance(one, Delivery):
                 told[text][one.payload] += 1
             elif type(one).__name__ not in ("Interrupted", "Resumed"):
                 other.append(one)

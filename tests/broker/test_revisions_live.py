@@ -31,7 +31,7 @@ from tidings.network import Agent, Outdated, Refusal, connect
 from tidings.network.agent import Subscription
 from tidings.preprocessing import Kind, KindDefinition
 from tidings.routing.clients import Interrupted, Resumed
-from tidings.routing.clients.subscriber import Told
+from tidings.routing.clients.subscriber import Delivery
 from tidings.routing.protocol import Break
 from tidings.routing.root import Placed
 from tidings.studies.host.ports import free_ports
@@ -71,7 +71,7 @@ class Reader:
     async def _read(self) -> None:
         try:
             async for one in self._subscription:
-                if isinstance(one, Told):
+                if isinstance(one, Delivery):
                     is_probe = one.payload.startswith(b"probe")
                     (self.probes.add if is_probe else self.payloads.append)(one.payload)
                 elif isinstance(one, Break):
@@ -484,7 +484,7 @@ async def read_all(told: Subscription, count: int) -> set[bytes]:
     found: list[bytes] = []
     while (one := await (anext(told) if len(found) < count else told.next(0.3))) is not None:
         if not isinstance(one, Interrupted | Resumed):
-            assert isinstance(one, Told), one
+            assert isinstance(one, Delivery), one
             found.append(one.payload)
     assert len({*found}) == len(found) == count
     return {*found}

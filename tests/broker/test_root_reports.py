@@ -14,7 +14,7 @@ from tidings.broker import Grant
 from tidings.broker.root_reports import SHOWN, list_names, list_sources
 from tidings.network.agent import Refusal, connect
 from tidings.network.watching import watch
-from tidings.routing.clients.subscriber import Told
+from tidings.routing.clients.subscriber import Delivery
 from tidings.routing.protocol import messages as m
 from tidings.routing.root import Confirmation, Cursor
 from tidings.routing.root.cursors import key_of
@@ -120,7 +120,7 @@ def test_a_running_network(tmp_path: Path) -> None:
             async with reader.subscribe("n > 5", name="mine") as told:
                 await writer.publish({"n": 7}, b"7")
                 async for one in told:
-                    assert isinstance(one, Told)
+                    assert isinstance(one, Delivery)
                     await told.confirm(one)
                     break
             for number in range(3):

@@ -11,7 +11,7 @@ import pytest
 from tests.broker.networks import BRIEF, FAST, at, payloads, running, started, stopped
 from tests.waiting import until
 
-from tidings import Delivery as Told
+from tidings import Delivery
 from tidings.broker import Address, Door, RootNode, RouterNode
 from tidings.model import EnvironmentProblem
 from tidings.network.agent import LARGEST, LARGEST_WHOLE, Agent, Refusal, connect
@@ -250,7 +250,7 @@ def test_notifications_that_fit_into_no_frame(tmp_path: Path) -> None:
             large = random.Random(1).randbytes(largest + 1)
             assert await agent.publish({"n": 3}, large, subject="large") == 5  # in four pieces
             whole = await told.next(30)
-            assert isinstance(whole, Told)
+            assert isinstance(whole, Delivery)
             assert whole.payload == large
             assert (whole.subject, whole.attributes) == ("large", {"n": 3})
         await stopped(network)

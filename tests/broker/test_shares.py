@@ -14,7 +14,7 @@ from tidings.broker.admission.permissions import Grant, Permissions
 from tidings.broker.root import RootNode
 from tidings.network.agent import Agent, Refusal, Subscription, connect
 from tidings.network.agents import publishing as module
-from tidings.routing.clients.subscriber import Told
+from tidings.routing.clients.subscriber import Delivery
 from tidings.routing.protocol import frames, messages as m
 from tidings.routing.protocol.limits import Limits
 from tidings.routing.protocol.lineage import Break
@@ -116,7 +116,7 @@ def test_who_loses_filters_is_told_of_a_break_first(tmp_path: Path) -> None:
             filters = await subscribed(agent, 5)
             await agent.publish({"n": 1}, b"1")
             found = [await anext(filters[4])]
-            found += [await anext(filters[4])] if isinstance(found[0], Told) else []
+            found += [await anext(filters[4])] if isinstance(found[0], Delivery) else []
             assert isinstance(found[-1], Break)
             assert "expected at most 3" in await refusal_of(filters[4])
         await stopped(network)

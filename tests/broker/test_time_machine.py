@@ -22,7 +22,7 @@ from tidings.channel.interests import ArrayInterests
 from tidings.channel.interests.nodes import Nodes
 from tidings.network.agent import Agent, Broken, Refusal, Subscription, connect
 from tidings.routing.clients import Interrupted, Resumed
-from tidings.routing.clients.subscriber import Lost, Phase, Told
+from tidings.routing.clients.subscriber import Delivery, Lost, Phase
 from tidings.routing.protocol import frames, messages as m
 from tidings.routing.protocol.lineage import Break, Span
 from tidings.studies.host.ports import free_ports
@@ -104,13 +104,13 @@ async def publish(agent: Agent, numbers: range) -> list[int]:
     return [await agent.publish({"n": n}, b"%d" % n) for n in numbers]
 
 
-async def told_until(subscription: Subscription, last: int) -> list[Told | Lost | Break]:
-    found: list[Told | Lost | Break] = []
+async def told_until(subscription: Subscription, last: int) -> list[Delivery | Lost | Break]:
+    found: list[Delivery | Lost | Break] = []
     async for one in subscription:
         if isinstance(one, Interrupted | Resumed):
             continue
         found.append(one)
-        if isinstance(one, Told) and one.payload == b"%d" % last:
+        if isinstance(one, Delivery) and one.payload == b"%d" % last:
             break
     return found
 
@@ -121,8 +121,8 @@ async def on_again(told: Subscription, life: int) -> None:
     await until(lambda: machine.epoch != life and machine.phase is Phase.ON)
 
 
-def numbers(found: list[Told | Lost | Break]) -> list[int]:
-    return [int(one.payload) for one in found if isinstance(one, Told)]
+def numbers(found: list[Delivery | Lost | Break]) -> list[int]:
+    return [int(one.payload) for one in found if isinstance(one, Delivery)]
 
 
 @pytest.mark.timeout(300)
@@ -162,7 +162,7 @@ def test_a_journal_that_is_put_back(tmp_path: Path, callback: bool) -> None:
             after = await told_until(told, 249)
             assert numbers(after) == [*range(100, 250)]
             assert isinstance(after[0], Break)
-            assert [one for one in (*before, *after[1:]) if not isinstance(one, Told)] == []
+            assert [one for one in (*before, *after[1:]) if not isinstance(one, Delivery)] == []
 
     with a_root(tmp_path) as root:
         running(work(root))
@@ -224,7 +224,7 @@ def test_kills_without_a_break(tmp_path: Path) -> None:
                 root.kill()
                 root.start()
                 await asyncio.gather(*waiting)
-            found: list[Told | Lost | Break] = []
+            found: list[Delivery | Lost | Break] = []
             while len(found) < 150:
                 one = await anext(told)
                 if not isinstance(one, Interrupted | Resumed):

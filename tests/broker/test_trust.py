@@ -26,7 +26,7 @@ from tidings.model import EnvironmentProblem
 from tidings.network.agent import Refusal, Tagging, connect
 from tidings.network.blocking import connect_blocking
 from tidings.network.tls import client_context, load_certificate
-from tidings.routing.clients.subscriber import Told
+from tidings.routing.clients.subscriber import Delivery
 from tidings.routing.protocol import frames, messages as m
 
 TOKENS: dict[str, str | Grant] = {
@@ -677,7 +677,7 @@ def test_without_async(tmp_path: Path) -> None:
             ):
                 agent.publish({"n": 1}, b"1")
                 one = told.next(120)
-                assert isinstance(one, Told)
+                assert isinstance(one, Delivery)
                 assert one.payload == b"1"
 
         await asyncio.to_thread(script)

@@ -26,7 +26,7 @@ from tidings.network import blocking
 from tidings.network.agent import Refusal
 from tidings.network.blocking import BlockingAgent, connect_blocking
 from tidings.routing.clients import Interrupted, Resumed
-from tidings.routing.clients.subscriber import Told
+from tidings.routing.clients.subscriber import Delivery
 from tidings.studies.host.ports import free_ports
 
 
@@ -82,7 +82,7 @@ def connected(root: Root) -> BlockingAgent:
 
 
 def payload(one: object) -> bytes:
-    assert isinstance(one, Told)
+    assert isinstance(one, Delivery)
     return one.payload
 
 
@@ -242,7 +242,7 @@ def test_a_root_that_is_started_again(root: Root) -> None:
         assert isinstance(told.next(PATIENCE), Interrupted)
         rest = [told.next(PATIENCE), told.next(PATIENCE)]
         assert len([one for one in rest if isinstance(one, Resumed)]) == 1
-        assert [one.payload for one in rest if isinstance(one, Told)] == [b"1"]
+        assert [one.payload for one in rest if isinstance(one, Delivery)] == [b"1"]
 
 
 def test_without_order_until_it_is_dropped(root: Root) -> None:
@@ -258,7 +258,7 @@ def test_without_order_until_it_is_dropped(root: Root) -> None:
         assert sorted(payload(fast.next(PATIENCE)) for _ in range(4)) == expected
         root.stop()
         items = list(told)
-        assert sorted(payload(one) for one in items if isinstance(one, Told)) == expected
+        assert sorted(payload(one) for one in items if isinstance(one, Delivery)) == expected
         assert isinstance(items[-2], Interrupted)
         assert isinstance(items[-1], tidings.Break)
         assert "was dropped after an interruption of more than 0.2 seconds" in items[-1].reason

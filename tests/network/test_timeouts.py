@@ -17,7 +17,6 @@ from tests.waiting import PATIENCE, eventually, until
 
 import tidings
 from tidings import Broken, Delivery, Refusal, TimedOut, connect, connect_blocking
-from tidings.routing.clients import Told
 from tidings.routing.clients.subscriber import Lost
 
 SOON = 0.2
@@ -141,7 +140,6 @@ def test_filters_of_other_dialects(root: Root) -> None:
 
 
 def test_names() -> None:
-    assert Told is Delivery
     assert Lost(3).count == Lost(3).numbers == 3
     assert issubclass(Refusal, tidings.TidingsError)
     assert issubclass(Broken, tidings.TidingsError)

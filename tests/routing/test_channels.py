@@ -12,7 +12,7 @@ from tests.routing.test_network import busy, check
 from tests.routing.world import ROOT, Faults
 
 from tidings.routing.channels import WINDOW
-from tidings.routing.clients.subscriber import Told
+from tidings.routing.clients.subscriber import Delivery
 from tidings.routing.protocol import messages as m
 
 SMALL = 2000  # bytes: a window for a few publications
@@ -30,7 +30,7 @@ def check_all(net: Net) -> None:
         check(world)
         mine = {*world.published.values()}
         for one in world.subscribers.values():
-            told = {what.payload for what in one.inbox if isinstance(what, Told)}
+            told = {what.payload for what in one.inbox if isinstance(what, Delivery)}
             assert told <= mine, channel
 
 
@@ -105,14 +105,14 @@ def test_a_slow_channel_does_not_stall_another(seed: int) -> None:
         net.run(1.0)
         (told,) = fast.subscribers.values()
         assert told.inbox, number
-        assert [one for one in told.inbox if isinstance(one, Told)][-1].payload == (
+        assert [one for one in told.inbox if isinstance(one, Delivery)][-1].payload == (
             b"\1 fast %d" % number
         )
     assert any(mux.links.held for mux in net.muxes.values())  # credit has an effect
     assert not slow.subscribers["s"].inbox
     settle(net)
     check_all(net)
-    found = [one for one in slow.subscribers["s"].inbox if isinstance(one, Told)]
+    found = [one for one in slow.subscribers["s"].inbox if isinstance(one, Delivery)]
     assert len(found) == 3 * 60
 
 
@@ -134,7 +134,7 @@ def test_channels_of_a_silent_node_above_wake_up(seed: int) -> None:
     assert world._heard["s"].said  # pulses stand for the beats of the channel
     world.publish("p", 2, b"\2 in its sleep")
     net.run(5)
-    assert [what.payload for what in one.inbox if isinstance(what, Told)] == [
+    assert [what.payload for what in one.inbox if isinstance(what, Delivery)] == [
         b"\1 before", b"\2 in its sleep",
     ]  # fmt: skip
     net.run(60)
@@ -148,7 +148,7 @@ def test_channels_of_a_silent_node_above_wake_up(seed: int) -> None:
     net.reconnect("r0", f"{ROOT}/c0")
     settle(net)
     check_all(net)
-    payloads = [what.payload for what in one.inbox if isinstance(what, Told)]
+    payloads = [what.payload for what in one.inbox if isinstance(what, Delivery)]
     assert payloads[-1] == b"\1 while away"
 
 

@@ -10,7 +10,7 @@ from tests.repeats import draws, rounds
 from tests.routing.test_network import busy, check_graphs, settle
 from tests.routing.world import POINTS, Faults, World
 
-from tidings.routing.clients.subscriber import Lost, Phase, Told
+from tidings.routing.clients.subscriber import Delivery, Lost, Phase
 from tidings.routing.protocol.lineage import Break
 from tidings.routing.root import history
 from tidings.routing.root.handover import part_columns
@@ -90,7 +90,7 @@ def check_told(world: World) -> None:
         assert one.phase is Phase.ON, (name, one.phase)
         inbox = list(one.inbox)
         breaks = [at for at, what in enumerate(inbox) if isinstance(what, Break)]
-        told = [what.payload for what in inbox if isinstance(what, Told)]
+        told = [what.payload for what in inbox if isinstance(what, Delivery)]
         assert len(set(told)) == len(told), f"{name} was told something twice"
         latest = inbox[breaks[-1] + 1 :] if breaks else inbox
         assert not [what for what in latest if isinstance(what, Lost)], name
@@ -106,9 +106,9 @@ def check_told(world: World) -> None:
         may = {record.payload for record in due if one.node in record.matched}
         assert must <= may, name
         before = {
-            what.payload for what in inbox[: len(inbox) - len(latest)] if isinstance(what, Told)
+            what.payload for what in inbox[: len(inbox) - len(latest)] if isinstance(what, Delivery)
         }
-        now = {what.payload for what in latest if isinstance(what, Told)}
+        now = {what.payload for what in latest if isinstance(what, Delivery)}
         assert may - before <= now <= may | before, name
 
 

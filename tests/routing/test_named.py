@@ -11,7 +11,7 @@ from tests.repeats import rounds
 from tests.routing.test_network import read_inbox, settle
 from tests.routing.world import POINTS, ROOT, Faults, World, encode
 
-from tidings.routing.clients.subscriber import Lost, Phase, Subscriber, Told
+from tidings.routing.clients.subscriber import Delivery, Lost, Phase, Subscriber
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.lineage import Break
 
@@ -205,11 +205,11 @@ def has_name(one: Subscriber) -> bool:
 
 
 def told_to(one: Subscriber) -> list[bytes]:
-    return [what.payload for what in one.inbox if isinstance(what, Told)]
+    return [what.payload for what in one.inbox if isinstance(what, Delivery)]
 
 
 def confirm_some(world: World, one: Subscriber) -> None:
-    serials = [what.serial for what in one.inbox if isinstance(what, Told)]
+    serials = [what.serial for what in one.inbox if isinstance(what, Delivery)]
     if serials:
         world.send(one.name, one.confirm(world.chance.choice(serials), world.now))
 
@@ -290,7 +290,7 @@ def test_what_was_confirmed_does_not_come_again(seed: int) -> None:
     for number in range(6):
         world.publish("p", 1, b"\1%d" % number)
     world.run(5)
-    serials = [what.serial for what in one.now.inbox if isinstance(what, Told)]
+    serials = [what.serial for what in one.now.inbox if isinstance(what, Delivery)]
     assert len(serials) == 6
     world.send(one.now.name, one.now.confirm(serials[2], world.now))
     world.run(5)
@@ -304,7 +304,7 @@ def test_what_was_confirmed_does_not_come_again(seed: int) -> None:
     world.run(30)
     one.come(world)
     world.run(30)
-    payloads = [what.payload for what in one.now.inbox if isinstance(what, Told)]
+    payloads = [what.payload for what in one.now.inbox if isinstance(what, Delivery)]
     assert payloads == [b"\0013", b"\0014", b"\0015", b"\1later"]
     world.send(one.now.name, one.now.drop_name(world.now))
     world.run(5)
@@ -353,7 +353,7 @@ def test_what_matched_a_node_that_is_gone_since(seed: int) -> None:
         world.run(4 * world.times.expire)
     one.come(world)
     settle(world)
-    assert [what.payload for what in one.now.inbox if isinstance(what, Told)] == [
+    assert [what.payload for what in one.now.inbox if isinstance(what, Delivery)] == [
         b"\1%d" % number for number in range(3)
     ]
     assert not [what for what in one.now.inbox if isinstance(what, Lost | Break)]
@@ -375,7 +375,7 @@ def test_whoever_only_asks_does_not_end_a_name() -> None:
     again = world.subscribe("n.1", (1, 2), "n")
     world.publish("p", 1, b"\1later")
     world.run(10)
-    assert [what.payload for what in again.inbox if isinstance(what, Told)] == [b"\1later"]
+    assert [what.payload for what in again.inbox if isinstance(what, Delivery)] == [b"\1later"]
     world.send("n.1", again.drop_name(world.now))
     world.run(5)
     world.send("n.1", again.stop(world.now))

@@ -18,10 +18,10 @@ from tidings.routing.clients.subscriber import (
     LOST_GRANT,
     UNGRANTED,
     WENT_BACK,
+    Delivery,
     Lost,
     Phase,
     Subscriber,
-    Told,
 )
 from tidings.routing.forwarding import downstream, router
 from tidings.routing.forwarding.label_graph import Label, LabelGraph
@@ -111,8 +111,8 @@ def check_told(world: World) -> None:
         inbox = list(one.inbox)
         breaks = [at for at, what in enumerate(inbox) if isinstance(what, Break)]
         latest = inbox[breaks[-1] + 1 :] if breaks else inbox
-        told = {what.payload for what in latest if isinstance(what, Told)}
-        payloads = [what.payload for what in inbox if isinstance(what, Told)]
+        told = {what.payload for what in latest if isinstance(what, Delivery)}
+        payloads = [what.payload for what in inbox if isinstance(what, Delivery)]
         assert len(set(payloads)) == len(payloads), f"{name} was told something twice"
         due = {
             record.payload
@@ -123,7 +123,7 @@ def check_told(world: World) -> None:
         if one.stream.order is not None:
             check_order(name, inbox)
         before = {
-            what.payload for what in inbox[: len(inbox) - len(latest)] if isinstance(what, Told)
+            what.payload for what in inbox[: len(inbox) - len(latest)] if isinstance(what, Delivery)
         }
         assert told == due - before, name
         if not world.went_back:
@@ -138,12 +138,12 @@ def check_order(name: str, inbox: Sequence[object]) -> None:
     for what in inbox:
         if isinstance(what, Break):
             last = 0
-        elif isinstance(what, Told):
+        elif isinstance(what, Delivery):
             assert what.serial > last, name
             last = what.serial
 
 
-def read_inbox(name: str, one: Subscriber) -> tuple[list[Told], int]:
+def read_inbox(name: str, one: Subscriber) -> tuple[list[Delivery], int]:
     """What a subscriber was told since the last time, in order and without a break, and how many it
     was told are lost."""
     inbox = list(one.inbox)
@@ -151,7 +151,7 @@ def read_inbox(name: str, one: Subscriber) -> tuple[list[Told], int]:
     check_order(name, inbox)
     assert not any(isinstance(what, Break) for what in inbox), inbox
     lost = sum(what.count for what in inbox if isinstance(what, Lost))
-    return [what for what in inbox if isinstance(what, Told)], lost
+    return [what for what in inbox if isinstance(what, Delivery)], lost
 
 
 def named(publisher: Publisher) -> set[int]:
@@ -199,7 +199,7 @@ def check_promises(world: World) -> None:
     ]
     for name, one in world.subscribers.items():
         if one.phase is Phase.ON:
-            told = {what.payload for what in one.inbox if isinstance(what, Told)}
+            told = {what.payload for what in one.inbox if isinstance(what, Delivery)}
             since, points = world.on_since[name], frozenset(one.interest)
             due = {payload for at, payload in published if at > since and payload[0] in points}
             assert due <= told, name
@@ -459,9 +459,9 @@ def test_a_node_that_is_forgotten_while_somebody_above_it_is_away(seed: int) -> 
     world.cut = set()
     settle(world)
     check(world)
-    assert [what.payload for what in world.subscribers["a"].inbox if isinstance(what, Told)] == [
-        b"\1%d" % number for number in range(3)
-    ]
+    assert [
+        what.payload for what in world.subscribers["a"].inbox if isinstance(what, Delivery)
+    ] == [b"\1%d" % number for number in range(3)]
     world.run(5 * world.times.expire)
     assert not world.root.nodes.retired
 

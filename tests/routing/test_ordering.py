@@ -12,7 +12,7 @@ from tests.repeats import rounds, runs
 
 from tidings.routing.clients.delivering.ordering import find_horizon
 from tidings.routing.clients.node_stream import LEAST_NUMBERS
-from tidings.routing.clients.subscriber import Lost, Subscriber, Told
+from tidings.routing.clients.subscriber import Delivery, Lost, Subscriber
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.times import Times
@@ -96,7 +96,7 @@ def test_much_that_was_missed_comes_in_order(seed: int, round_: int) -> None:
         most_held = max(most_held, len(one.stream.order))
         some = chance.randrange(len(one.inbox) + 1)
         read += [one.inbox.popleft() for _ in range(some)]
-    assert [what.serial for what in read if isinstance(what, Told)] == [
+    assert [what.serial for what in read if isinstance(what, Delivery)] == [
         *range(1, len(root.all) + 1)
     ]
     assert not [what for what in read if isinstance(what, Lost)]
@@ -141,7 +141,7 @@ def test_much_is_caught_up_with_few_questions(seed: int, round_: int) -> None:
         sent = [what for message in coming for what in one.receive(message, now)]
         asked += [(now + delay, what) for _, what in sent + one.tick(now)]
         read += [one.inbox.popleft() for _ in range(len(one.inbox))]
-    assert [what.serial for what in read if isinstance(what, Told)] == [
+    assert [what.serial for what in read if isinstance(what, Delivery)] == [
         *range(1, len(root.all) + 1)
     ]
     # each can bring most // 2; some are repeated before their answer comes
@@ -182,7 +182,7 @@ def test_one_that_comes_again_with_another_mark_is_not_lost() -> None:
     ((_, count),) = one.receive(m.Settled(1, asked.request), 1.0)
     assert isinstance(count, m.Count)
     one.receive(m.Beat(1, 3, {NODE: 2}, digest((NODE,)), 2), 1.0)
-    assert [what.serial for what in one.inbox if isinstance(what, Told)] == [1, 3]
+    assert [what.serial for what in one.inbox if isinstance(what, Delivery)] == [1, 3]
     ((_, again),) = one.receive(m.Counted(1, count.request, NODE, 3, 2, {low: 2, lower: 1}), 1.0)
     assert isinstance(again, m.Recover)
     part = msgspec.structs.replace(first, marks=marks[:1])
@@ -211,14 +211,14 @@ def test_an_answer_says_nothing_about_what_is_in_doubt() -> None:
     one.receive(m.Settled(1, asked.request), 1.0)
     one.receive(fourth, 1.0)
     one.receive(m.Beat(1, 2, {NODE: 2}, digest((NODE,)), 2), 1.0)
-    assert [what.serial for what in one.inbox if isinstance(what, Told)] == [1, 2]
+    assert [what.serial for what in one.inbox if isinstance(what, Delivery)] == [1, 2]
     ((_, count),) = one.receive(m.Beat(1, 4, {NODE: 4}, digest((NODE,)), 4), 2.0)
     assert isinstance(count, m.Count)
     ((_, again),) = one.receive(m.Counted(1, count.request, NODE, 4, 4, {low: 3, lower: 1}), 2.0)
     assert isinstance(again, m.Recover)
     assert again.ranges == (m.Range(lower, 1, 1),)
     one.receive(m.Recovered(1, again.request, (third,)), 2.0)
-    assert [what.serial for what in one.inbox if isinstance(what, Told)] == [1, 2, 3, 4]
+    assert [what.serial for what in one.inbox if isinstance(what, Delivery)] == [1, 2, 3, 4]
     assert len(one.inbox) == 4
 
 
@@ -240,14 +240,14 @@ def test_a_beat_that_is_behind_says_nothing_about_what_is_in_doubt() -> None:
     one.receive(second, 1.0)
     one.receive(m.Beat(1, 2, {}, digest((NODE,)), 2, behind=True), 1.0)
     one.receive(fourth, 1.0)
-    assert [what.serial for what in one.inbox if isinstance(what, Told)] == [1, 2]
+    assert [what.serial for what in one.inbox if isinstance(what, Delivery)] == [1, 2]
     one.receive(m.Skipped(), 2.0)  # the router has joined
     ((_, count),) = one.receive(m.Beat(1, 4, {}, digest((NODE,)), 4), 2.0)
     assert isinstance(count, m.Count)
     ((_, asked),) = one.receive(m.Counted(1, count.request, NODE, 4, 4, {low: 3, lower: 1}), 2.0)
     assert isinstance(asked, m.Recover)
     one.receive(m.Recovered(1, asked.request, (third,)), 2.0)
-    assert [what.serial for what in one.inbox if isinstance(what, Told)] == [1, 2, 3, 4]
+    assert [what.serial for what in one.inbox if isinstance(what, Delivery)] == [1, 2, 3, 4]
     assert len(one.inbox) == 4
 
 
@@ -280,6 +280,6 @@ def test_what_the_root_still_has_is_never_given_up(seed: int) -> None:
                 read += [one.inbox.popleft() for _ in range(len(one.inbox))]
                 lost = [what for what in read if isinstance(what, Lost)]
                 assert not lost, (round_, most, delay)
-        assert [what.serial for what in read if isinstance(what, Told)] == [
+        assert [what.serial for what in read if isinstance(what, Delivery)] == [
             *range(1, len(root.all) + 1)
         ]

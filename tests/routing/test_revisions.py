@@ -13,7 +13,7 @@ from tests.routing.test_network import check_acknowledged, check_order, settle
 from tests.routing.world import POINTS, ROOT, Faults
 
 from tidings.routing.clients.delivering import handout
-from tidings.routing.clients.subscriber import Lost, Phase, Subscriber, Told
+from tidings.routing.clients.subscriber import Delivery, Lost, Phase, Subscriber
 from tidings.routing.protocol.lineage import Break
 
 
@@ -77,7 +77,7 @@ def check(world: RevisedWorld, readers: list[Reader]) -> None:
         assert two.phase is Phase.ON, (name, two.phase, two.refusal)
         inbox = list(two.inbox)
         assert not [what for what in inbox if isinstance(what, Break | Lost)], name
-        told = [what.payload for what in inbox if isinstance(what, Told)]
+        told = [what.payload for what in inbox if isinstance(what, Delivery)]
         due = world.due(two.interest, two.stream.begun)
         assert sorted(told) == sorted(due), name
         if two.stream.order is not None:
@@ -140,5 +140,5 @@ def test_a_new_node_lies_above_an_old_one_with_the_same_meaning(
     world.run(0.1)
     settle(world)
     assert one.stream.flows()
-    told = [what.payload for what in one.inbox if isinstance(what, Told)]
+    told = [what.payload for what in one.inbox if isinstance(what, Delivery)]
     assert told == world.due({1}, 0) == [b"\x03 after", b"\x03 lost"]

@@ -14,7 +14,7 @@ from tests.routing.world import Disk, Sets, encode
 
 from tidings.filters import parse
 from tidings.routing.clients import Phase
-from tidings.routing.clients.subscriber import Lost, Subscriber, Told
+from tidings.routing.clients.subscriber import Delivery, Lost, Subscriber
 from tidings.routing.forwarding.cache import Cache
 from tidings.routing.forwarding.downstream import Downstream
 from tidings.routing.forwarding.neighbours import SIGNED, Name, Signed, rights
@@ -370,6 +370,6 @@ def test_rights_that_are_renewed_lose_nothing(seed: int, with_router: bool, lose
         line.loses = False
         line.settle(40)
         refused += line.nodes[line.edge].beyond["not granted"]
-        assert [one.payload for one in eve.inbox if isinstance(one, Told)] == line.published
+        assert [one.payload for one in eve.inbox if isinstance(one, Delivery)] == line.published
         assert not [one for one in eve.inbox if isinstance(one, Lost)]
     assert refused

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidings.routing.clients import Interrupted, Phase, Resumed
 from tidings.routing.clients.node_stream import MOST_NUMBERS
-from tidings.routing.clients.subscriber import Lost, Subscriber, Told
+from tidings.routing.clients.subscriber import Delivery, Lost, Subscriber
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.lineage import Break
@@ -49,7 +49,7 @@ def test_much_is_asked_for_part_by_part() -> None:
         recover = only(sent)
     assert asked == [(1, MOST_NUMBERS), (MOST_NUMBERS + 1, 2 * MOST_NUMBERS),
                      (2 * MOST_NUMBERS + 1, last)]  # fmt: skip
-    told = [what.serial for what in one.inbox if isinstance(what, Told)]
+    told = [what.serial for what in one.inbox if isinstance(what, Delivery)]
     assert told == list(range(1, last + 1))
 
 
@@ -65,7 +65,7 @@ def test_what_nobody_can_count_any_more_is_noticed() -> None:
     one = joined()
     one.receive(m.Notification(1, 4, (m.Mark(7, 1, (7,)),), b"x", "p", 4), 0)
     one.receive(m.Counted(1, 2, 7, 9, 3, {7: 1}), 0)
-    assert [what for what in one.inbox if not isinstance(what, Told)] == [Lost(2)]
+    assert [what for what in one.inbox if not isinstance(what, Delivery)] == [Lost(2)]
     assert one.complete == 9
 
 
@@ -77,7 +77,7 @@ def test_a_full_inbox_is_filled_when_there_is_room() -> None:
 
     for number in range(1, 9):
         assert not recovers(one.receive(notification(number), 0))
-    assert [told.serial for told in one.inbox if isinstance(told, Told)] == [1, 2, 3]
+    assert [told.serial for told in one.inbox if isinstance(told, Delivery)] == [1, 2, 3]
     beat = m.Beat(1, 8, {}, digest((7,)), 8)
     one.receive(m.Counted(1, 2, 7, 0, 0, {}), 0)
     assert one.receive(beat, 1) == []  # what could it do about it
@@ -97,7 +97,7 @@ def test_a_full_inbox_is_filled_when_there_is_room() -> None:
             one.receive(m.Recovered(1, recover.request, found), now)
             one.receive(m.Settled(1, recover.request), now)
             assert len(one.inbox) <= 3
-    assert [told.serial for told in read if isinstance(told, Told)] == [*range(1, 9)]
+    assert [told.serial for told in read if isinstance(told, Delivery)] == [*range(1, 9)]
 
 
 def ordered(most: int = 1 << 62) -> Subscriber:
@@ -115,7 +115,7 @@ def numbered(serial: int, number: int, node: int = 7) -> m.Notification:
 
 
 def serials(one: Subscriber) -> list[object]:
-    return [what.serial if isinstance(what, Told) else what for what in one.inbox]
+    return [what.serial if isinstance(what, Delivery) else what for what in one.inbox]
 
 
 def test_a_gap_holds_back_what_follows() -> None:

@@ -20,7 +20,7 @@ import msgspec
 
 from tidings.network.agent import Agent, Refusal, connect
 from tidings.routing.clients import Interrupted, Resumed
-from tidings.routing.clients.subscriber import Told
+from tidings.routing.clients.subscriber import Delivery
 
 PAUSE = 0.02
 LAST = 60.0  # seconds that what is under way may take
@@ -59,7 +59,7 @@ class Pair:
             async for one in told:
                 if isinstance(one, Interrupted | Resumed):
                     continue
-                if not isinstance(one, Told):
+                if not isinstance(one, Delivery):
                     self.wrong.append(f"the subscriber got {one!r}"[:300])
                     continue
                 number = int(one.payload)

@@ -20,7 +20,7 @@ import struct
 from collections.abc import Callable, Iterable
 from zlib import crc32
 
-from tidings.routing.clients.subscriber import Lost, Told
+from tidings.routing.clients.subscriber import Delivery, Lost
 from tidings.routing.protocol.lineage import Break
 
 _HEAD = struct.Struct("<8sQ")
@@ -106,7 +106,7 @@ class Account:
     def new_breaks(self) -> int:
         return self.breaks - self._breaks_before
 
-    def put(self, what: Told | Lost | Break) -> None:
+    def put(self, what: Delivery | Lost | Break) -> None:
         if isinstance(what, Lost):
             self.lost += what.numbers
         elif isinstance(what, Break):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.broker.kills.accounts import INTERESTS, Account, Book, payload_of, read_payload
 
-from tidings.routing.clients.subscriber import Lost, Told
+from tidings.routing.clients.subscriber import Delivery, Lost
 from tidings.routing.protocol.lineage import Break
 
 
@@ -19,8 +19,8 @@ def said(count: int = 10) -> tuple[Book, Account]:
     return book, account
 
 
-def told(number: int) -> Told:
-    return Told(1, number, payload_of(number, 20))
+def told(number: int) -> Delivery:
+    return Delivery(1, number, payload_of(number, 20))
 
 
 def test_all_that_came_is_right() -> None:
@@ -93,7 +93,7 @@ def test_other_payloads_are_faults() -> None:
     for at in range(len(right)):
         wrong = right[:at] + bytes([right[at] ^ 4]) + right[at + 1 :]
         assert read_payload(wrong) is None
-    account.put(Told(1, 1, right[:-1]))
+    account.put(Delivery(1, 1, right[:-1]))
     account.put(told(3))
     assert account.faults == ["s got a payload that nobody published"] * 2
 

@@ -17,7 +17,7 @@ from tests.waiting import PATIENCE, until, wait_for
 
 from tidings.network.agent import Agent, Refusal, connect
 from tidings.routing.clients import Interrupted, Resumed
-from tidings.routing.clients.subscriber import Told
+from tidings.routing.clients.subscriber import Delivery
 
 
 class Disk(ABC):
@@ -117,7 +117,7 @@ class Story:
             async for one in told:
                 if isinstance(one, Interrupted | Resumed):
                     continue
-                assert isinstance(one, Told), one
+                assert isinstance(one, Delivery), one
                 self.told[int(one.payload)] += 1
 
     async def check(self) -> None:
@@ -155,7 +155,7 @@ def test_a_full_disk(tmp_path: Path, disk: Disk) -> None:
             async for one in new:
                 if isinstance(one, Interrupted | Resumed):
                     continue
-                assert isinstance(one, Told)
+                assert isinstance(one, Delivery)
                 assert int(one.payload) == story.number
                 break
 

@@ -27,7 +27,7 @@ subscriber.py.
 
 from tidings.routing.clients.choosing import Choosing, ChoosingTimes
 from tidings.routing.clients.confirming import Confirming
-from tidings.routing.clients.items import Delivery, Interrupted, Item, Lost, Resumed, Told
+from tidings.routing.clients.items import Delivery, Interrupted, Item, Lost, Resumed
 from tidings.routing.clients.publisher import Publisher
 from tidings.routing.clients.subscriber import Phase, Subscriber
 from tidings.routing.clients.tagging import Follower, Hander
@@ -46,5 +46,4 @@ __all__ = [
     "Publisher",
     "Resumed",
     "Subscriber",
-    "Told",
 ]

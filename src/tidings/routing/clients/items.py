@@ -100,4 +100,3 @@ class Resumed(msgspec.Struct, frozen=True):
 
 
 Item = Delivery | Lost | Break | Interrupted | Resumed
-Told = Delivery  # the former name

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from tidings.routing.clients.confirming import Confirming
 from tidings.routing.clients.delivering import HandOut, Ordering
-from tidings.routing.clients.items import Delivery, Lost, Told
+from tidings.routing.clients.items import Delivery, Lost
 from tidings.routing.clients.joining import Joining, Phase
 from tidings.routing.clients.node_stream import Stream
 from tidings.routing.forwarding.neighbours import Name, Sent
@@ -28,7 +28,7 @@ from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.lineage import Break, LineageVerdict, Standing
 from tidings.routing.protocol.times import Times
 
-__all__ = ["Delivery", "Lost", "Phase", "Subscriber", "Told"]
+__all__ = ["Delivery", "Lost", "Phase", "Subscriber"]
 
 DROPPED = "the subscription was dropped after an interruption"
 UNHEARD = "nothing was heard from the rendezvous point"

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 from tests.channel.related_world import (
+    CITIES,
+    Clause,
     RelatedWorld,
     TextDisk,
     Want,
@@ -113,21 +115,33 @@ def test_everybody_gets_what_a_full_scan_finds(_run: int, seed: int) -> None:
 
 
 def test_exact_subscribers_see_no_difference(seed: int) -> None:
-    """The same subscriptions and events, with and without somebody who wants what is related."""
-    chance = random.Random(seed)
+    """The same subscriptions, cancellations and events, with and without somebody who wants what is
+    related; those who do come and go at other times."""
+    chance, found = random.Random(seed), 0
     for _ in rounds(2, 6):
-        wants = [draw_want(chance)._replace(least=None) for _ in range(6)]
-        events = [draw_event(chance) for _ in range(15)]
+        wants = [draw_want(chance)._replace(least=None) for _ in range(5)]
+        wants.append(Want((Clause(city=CITIES[:3]),), None))  # something matches
+        events = [draw_event(chance) for _ in range(24)]
+        ends = chance.sample(range(6), 4)  # two after each third of the events
         results: list[dict[str, list[tuple[bytes, Any]]]] = []
         for least in (None, 0.3):
             world = RelatedWorld(random.Random(seed), 3)
             for at, want in enumerate(wants):
                 world.want(f"s{at}", want)
                 if least is not None:
-                    world.want(f"r{at}", Want(want.clauses, least))
+                    world.want(f"near {at}", Want(want.clauses, least))
             world.settle(20)
             for at, event in enumerate(events):
                 world.tell("p", event, b"%d" % at)
+                if at in (7, 15):
+                    world.settle(60)
+                    some = ends[:2] if at == 7 else ends[2:]
+                    for name in (*(f"s{one}" for one in some), f"near {some[0]}", f"near {at % 3}"):
+                        one = world.subscribers.get(name)
+                        if one is not None and one.phase is not Phase.STOPPED:
+                            assert one.phase is Phase.ON
+                            world.send(name, one.stop(world.now))
+                    world.settle(20 if at == 7 else 200)  # nodes are also removed
             world.settle(60)
             results.append({
                 name: sorted((item.payload, item.related) for item in one.inbox
@@ -135,6 +149,8 @@ def test_exact_subscribers_see_no_difference(seed: int) -> None:
                 for name, one in world.subscribers.items() if name[0] == "s"
             })  # fmt: skip
         assert results[0] == results[1]
+        found += sum(map(len, results[0].values()))
+    assert found
 
 
 def test_recall_and_precision_by_limit(seed: int) -> None:

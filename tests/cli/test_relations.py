@@ -117,7 +117,9 @@ def test_delays_near_chicago_around_christmas() -> None:
     assert [(one.day, one.dest) for one in related] == [
         ("2013-12-22", "Chicago"), ("2013-12-25", "General Mitchell Intl"),
     ]  # fmt: skip
-    assert [round(one.weight or 0, 2) for one in related] == [0.86, 0.8]
+    assert [round(one.weight or 0, 2) for one in related] == [0.79, 0.8]
+    assert related[0].reasons == {"place": "exact 1.00", "time": "near 0.57"}
+    assert related[1].reasons["time"] == "exact 1.00"
     drawn = ElementTree.fromstring(draw_deliveries(exact, related, airports))
     texts = [one.text for one in drawn.iter() if one.tag.endswith("text")]
     assert {

@@ -2,7 +2,8 @@
 told apart.
 
 An airport belongs to a city of the examples if it is named after the city and close to it, as
-Chicago Midway is; other airports are known by their coordinates.
+Chicago Midway is; other airports are known by their coordinates. The publisher writes the name of a
+holiday instead of the date of its days, so `day = 'Christmas'` matches exactly.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from tidings.cli.demo.demo_flights import describe, load_airports, load_flights
 from tidings.cli.relations.relation_picture import Bar, Dot, Ring, draw_picture
 from tidings.cli.relations.relations_command import write_picture
 
-FILTER = "city = 'Chicago' AND day IN ('2013-12-24', '2013-12-25', '2013-12-26') AND dep_delay > 30"
+FILTER = "city = 'Chicago' AND day = 'Christmas' AND dep_delay > 30"
 RELATED = 0.7
 NEAR_KM = 300.0
 CITY_KM = 60.0
+HOLIDAY_DAYS = 7  # a longer span with a name is a season
 FEET = 0.3048
 SHOWN = 6
 EXACT, NEAR = "exact", "related"
@@ -74,27 +76,30 @@ def find_deliveries(
     repository = Repository(semantic, reading, weights=Weights(near_km=NEAR_KM))
     repository.subscribe("me", FILTER, "me", related=RELATED)
     cities = {code: _city(semantic, row) for code, row in airports.items()}
+    days: dict[dt.date, str] = {}
     exact, related = [], []
     for now, flight in enumerate(flights):
         airport = airports.get(flight["dest"])
         if airport is None:
             continue
         day = dt.date(flight["year"], flight["month"], flight["day"])
+        if day not in days:
+            days[day] = _name_day(semantic, day)
         city = cities[flight["dest"]]
         where = {"lat": airport["lat"], "lon": airport["lon"], "altitude": airport["alt"] * FEET}
-        event: dict[str, Any] = {"day": day.isoformat(), **({"city": city} if city else where)}
+        event: dict[str, Any] = {"day": days[day], **({"city": city} if city else where)}
         if flight.get("dep_delay") is not None:
             event["dep_delay"] = flight["dep_delay"]
         for frame in repository.route(event, now):
             place = city or airport["name"]
             if frame.ids:
-                exact.append(FlightDelivery(describe(flight), event["day"], place))
+                exact.append(FlightDelivery(describe(flight), day.isoformat(), place))
             for match in frame.related:
                 why = {
                     str(name): f"{edge.reason} {edge.weight:.2f}" for name, edge in match.reasons
                 }
                 related.append(
-                    FlightDelivery(describe(flight), event["day"], place, match.weight, why)
+                    FlightDelivery(describe(flight), day.isoformat(), place, match.weight, why)
                 )
         repository.work()
     return exact, related
@@ -154,6 +159,19 @@ def draw_deliveries(
         NEAR: f"related in place or time: {len(related)}",
     }
     return draw_picture(title, dots, rings, bars, [EXACT, NEAR], legend)
+
+
+def _name_day(semantic: Any, day: dt.date) -> str:
+    """The name of the holiday that a day belongs to; the date of any other day."""
+    from tidings.relations.semantic import DAY, day_span
+
+    span = day_span(day)
+    holidays = [
+        (one.stop - one.start, name)
+        for one, name in semantic.calendar.named_in(day.year)
+        if one.contains(span) and one.stop - one.start <= HOLIDAY_DAYS * DAY
+    ]
+    return min(holidays, default=(0, day.isoformat()))[1]
 
 
 def _city(semantic: Any, airport: Mapping[str, Any]) -> str | None:

@@ -38,11 +38,13 @@ from tidings.studies.host.machine_info import MachineInfo
 from tidings.studies.relation_results import (
     live_overload_lines,
     overload_lines,
+    planned_lines,
     relation_lines,
     relation_sections,
 )
 from tidings.studies.relations.live_overload import LiveOverloadReport, bench_live_overload
 from tidings.studies.relations.overload_bench import OverloadReport, bench_overload
+from tidings.studies.relations.planned_tagging import PlannedReport, bench_planned
 from tidings.studies.relations.relation_bars import complete_report
 from tidings.studies.relations.relations_bench import RelationsReport, bench_relations
 from tidings.studies.result_tables import (
@@ -90,6 +92,7 @@ __all__ = [
     "OverloadReport",
     "PeerReport",
     "PeerSettings",
+    "PlannedReport",
     "Recipe",
     "RelationsReport",
     "StructuredFilter",
@@ -103,6 +106,7 @@ __all__ = [
     "bench_live_overload",
     "bench_matching",
     "bench_overload",
+    "bench_planned",
     "bench_relations",
     "bench_updates",
     "cache_folder",
@@ -125,6 +129,8 @@ __all__ = [
     "overload_lines",
     "parse_lines",
     "peer_table",
+    "peers_folder",
+    "planned_lines",
     "read_peers",
     "relation_lines",
     "relation_sections",

@@ -11,6 +11,7 @@ from tidings.studies.result_tables import number, plain_table
 if TYPE_CHECKING:
     from tidings.studies.relations.live_overload import LiveOverloadReport
     from tidings.studies.relations.overload_bench import OverloadReport
+    from tidings.studies.relations.planned_tagging import PlannedReport
     from tidings.studies.relations.relations_bench import RelationsReport
 
 
@@ -129,3 +130,21 @@ def live_overload_lines(report: LiveOverloadReport) -> list[str]:
         f"MB before; it used {report.root_share:.0%} of a core, the router "
         f"{report.router_share:.0%}, the agents {report.driver_share:.0%}.",
     ]
+
+
+def planned_lines(report: PlannedReport) -> list[str]:
+    """What stored answers would save at a rendezvous point, as lines."""
+    lines = [f"{report.subscriptions:,} subscriptions to {report.topics:,} topics."]
+    for row in report.rows:
+        lines.append(
+            f"{row.priced:.0%} of the filters test a price, {row.nodes:,} nodes, "
+            f"{row.planned:.0%} of the publications have a stored answer:"
+        )
+        lines.append(
+            f"  search {number(row.search_micros)} µs, with stored answers "
+            f"{number(row.search_planned_micros)} µs; all that a publication takes: "
+            f"{number(row.receive_micros)} µs, with stored answers "
+            f"{number(row.receive_planned_micros)} µs ({row.speedup:.2f} times as fast), without "
+            f"any search {number(row.receive_perfect_micros)} µs."
+        )
+    return lines

@@ -25,6 +25,7 @@ class Only(StrEnum):
     """A part of the benchmark that can be measured alone."""
 
     overload = "overload"
+    planned = "planned"
 
 
 def _measure_overload(
@@ -55,6 +56,23 @@ def _bench_overload(seconds: float, seed: int, json: bool, live: bool) -> None:
         show_report(report.machine, [], *_overload_lines(report))
 
 
+def _bench_planned(
+    subscriptions: int, topics: int, learn: int, messages: int, repeats: int, seed: int, json: bool
+) -> None:
+    from tidings import studies
+    from tidings.cli.bench.bench_command import show_report
+
+    with report_steps() as note:
+        report = studies.bench_planned(
+            subscriptions, topics, learn=learn, messages=messages, repeats=repeats, seed=seed,
+            note=note,
+        )  # fmt: skip
+    if json:
+        emit(report)
+    else:
+        show_report(report.machine, [], *studies.planned_lines(report))
+
+
 def bench_relations(
     subscriptions: Annotated[
         str, typer.Option("--subscriptions", metavar="N", help="How many subscriptions.")
@@ -80,7 +98,10 @@ def bench_relations(
     ] = 3,
     only: Annotated[
         Only | None,
-        typer.Option("--only", help="Measure only a queue in the order of merit, under overload."),
+        typer.Option(
+            "--only",
+            help="Measure only a queue in the order of merit, or stored answers at a root.",
+        ),
     ] = None,
     seconds: Annotated[
         float | None,
@@ -113,11 +134,15 @@ def bench_relations(
     point and a router run as processes, agents publish and subscribe over connections, and the
     sustainable rate is measured first. With --only overload, nothing else is measured.
 
+    With --only planned, a rendezvous point takes publications with and without stored answers in
+    front of its matcher; nothing else is measured.
+
     The last table lists the targets: what was asked for, what was measured, and whether the target
     is met.
 
     With --json, one object: machine, seed, sizes, shares, times, limits, related, related_limits,
-    forwarding, overload, bars; with --only overload: machine, seed, rate, counts, times, ratio.
+    forwarding, overload, bars; with --only overload: machine, seed, rate, counts, times, ratio;
+    with --only planned: machine, seed, subscriptions, topics, rows.
     """
     if only is Only.overload:
         _bench_overload(LONG if seconds is None else seconds, seed, json, live)
@@ -129,6 +154,9 @@ def bench_relations(
         "messages": read_amount(messages, "--messages"),
     }
     load_pyarrow()
+    if only is Only.planned:
+        _bench_planned(**sizes, repeats=repeats, seed=seed, json=json)
+        return
     from tidings import studies
     from tidings.cli.bench.bench_command import show_report
 

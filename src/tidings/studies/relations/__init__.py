@@ -6,6 +6,7 @@
     related_bench.py      related deliveries against a full scan by the same formula
     forwarding_bench.py   what relations cost a router
     overload_bench.py     a queue in the order of merit, under overload, in simulated time
+    planned_tagging.py    stored answers in front of the matcher of a rendezvous point
     live_overload.py      a rendezvous point in that order, under overload, with real processes
     live_traffic.py       its publishers and subscribers
     relation_bars.py      the whole report, with the figures and their targets

@@ -187,12 +187,12 @@ def bench_relations(
 
 
 def draw_subscriptions(
-    rng: np.random.Generator, count: int, topics: int, hops: int
+    rng: np.random.Generator, count: int, topics: int, hops: int, priced: float = PRICED
 ) -> tuple[list[str], list[tuple[int, int]], list[int]]:
     """The distinct filters, the pairs of a filter and a hop that subscribes to it, and how many
     subscriptions each pair stands for."""
     drawn = draw_bounded_zipf(rng, EXPONENT, topics, count)
-    levels = np.where(rng.random(count) < PRICED, rng.integers(1, LEVELS + 1, count), 0)
+    levels = np.where(rng.random(count) < priced, rng.integers(1, LEVELS + 1, count), 0)
     wanted = (drawn * (LEVELS + 1) + levels) * hops + rng.integers(0, hops, count)
     pairs, counts = np.unique(wanted, return_counts=True)
     numbers, nodes = np.unique(pairs // hops, return_inverse=True)

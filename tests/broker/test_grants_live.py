@@ -157,7 +157,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
             await refuse(milan, long, r"expires in [89],\d\d\d seconds, expected at most 3,600")
             await refuse(milan, forge(grant, life=12345), "has lost the life in which")
             await refuse(milan, forge(grant, node=98765), "the router refuses the node")
-            with pytest.raises(Refusal, match="found 5 bytes that are not a grant"):
+            with pytest.raises(Refusal, match="the 5 bytes given as a grant"):
                 milan.subscribe(grant=SignedGrant(b"hello"))
             with pytest.raises(Refusal, match="found 2 of filter, node and grant"):
                 milan.subscribe("n > 3", grant=grant)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
-import tarfile
 from pathlib import Path
 
 import pytest
+from tests.archives import unpack
 from tests.cli.conftest import Run
 
 from tidings.store import ChangeLog, FileJournal
@@ -47,8 +47,7 @@ def test_a_log_in_text(run: Run, tmp_path: Path, name: str) -> None:
 
 
 def test_a_log_of_changes(run: Run, tmp_path: Path) -> None:
-    with tarfile.open(STORE / "before_nulls.tar.gz") as packed:
-        packed.extractall(tmp_path, filter="data")
+    unpack(STORE / "before_nulls.tar.gz", tmp_path)
     folder = tmp_path / "before_nulls" / "log"
     (found,) = run("channel", "import", str(folder), "--json").records
     assert found["before"] == "a log of changes"

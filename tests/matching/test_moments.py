@@ -191,7 +191,7 @@ def check_moments(seed: str, folder: Path, rounds: int) -> None:
     assert world.impossible() == []
 
 
-@pytest.mark.usefixtures("engine")
+@pytest.mark.usefixtures("costly_engine")
 def test_an_answer_was_right_at_some_moment(seed: int, tmp_path: Path) -> None:
     check_moments(f"{seed} moments", tmp_path, rounds=400)
 
@@ -203,7 +203,7 @@ def test_answers_were_right_at_some_moment_for_long(seed: int, tmp_path: Path) -
         check_moments(f"{seed} moments {number}", tmp_path, rounds=4000)
 
 
-@pytest.mark.usefixtures("engine")
+@pytest.mark.usefixtures("costly_engine")
 def test_a_batch_sees_one_moment(seed: int) -> None:
     """All filters as they were together: no change is seen without those before it."""
     rng = random.Random(f"{seed} one moment")

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 from tests.matching.test_decision_trees import graph_of, holds, random_tree, tree_of
 from tests.matching.test_diagrams import ALIVE, diagrams_of, draft_of, drawn_events, places
 from tests.waiting import wait_for
 
 from tidings.filters.canonical import Node
 from tidings.filters.values import sets
-from tidings.matching import Matcher
+from tidings.matching import Matcher, batch_pieces
 from tidings.matching.diagrams.class_edges import find_edges
 from tidings.matching.diagrams.diagram_arrays import CompiledDiagrams, link_classes
 from tidings.matching.diagrams.diagrams import Diagrams, Draft
@@ -113,7 +114,7 @@ def test_the_rest_matches_as_before(seed: int) -> None:
         before = found.nbytes
         while left:
             gone = rng.sample(sorted(left), min(len(left), rng.randint(1, 12)))
-            found.remove(np.array(gone))
+            found = found.remove(np.array(gone))
             left -= set(gone)
             assert found.slots.tolist() == sorted(left)
             assert len(found) == len(left)
@@ -233,7 +234,7 @@ def test_removing_the_middle_of_a_chain_keeps_the_ends_connected() -> None:
     found.match(event, ALIVE)
     before = found.total_counts()
     found.forget_counts()
-    found.remove(np.array([1]))
+    found = found.remove(np.array([1]))
     assert sorted(found.match(event, ALIVE).tolist()) == [0, 2]
     after = found.total_counts()
     assert (before["tests"], before["inferred"]) == (4, 2)  # x > 5 and x > 3 follow from x > 9
@@ -246,9 +247,26 @@ def test_an_event_ends_on_the_filters_with_which_it_began() -> None:
     found.link()
     stream = found.decide({"a": 2, "b": 2, "c": 1})
     first = next(stream)
-    found.remove(np.array([0, 2]))
+    found = found.remove(np.array([0, 2]))
     assert sorted([first, *stream]) == [(0, False), (1, False), (2, True)]
     assert [*found.decide({"a": 1, "b": 2, "c": 1})] == [(1, True)]
+
+
+def test_a_batch_ends_on_the_filters_with_which_it_began() -> None:
+    """A filter is replaced and taken out of the diagrams while a batch is under way. The batch does
+    not have the new filter, so it must still find the old one."""
+    matcher = Matcher(engine="bdd", background=False)
+    matcher.add_many({number: f"x > {number} AND y > 0" for number in range(40)})
+    matcher.merge()
+    batch = pa.RecordBatch.from_pylist([{"x": 30, "y": 1}])
+    state, dead = matcher._seal()
+    for number in range(20):
+        matcher.replace(number, f"x < {100 + number}")
+    matcher._prune()
+    assert matcher.stats()["diagrams"] == 20
+    ((_, slots),) = batch_pieces.match_lists(state, dead, batch, 1)
+    assert sorted(slots.tolist()) == list(range(30))
+    assert sorted(matcher.match_batch(batch).to_pylist()[0]) == list(range(30))
 
 
 def test_a_matcher_takes_removed_filters_out_in_the_background() -> None:
@@ -270,8 +288,8 @@ def test_nothing_is_taken_out_before_there_are_edges(seed: int) -> None:
     rng = random.Random(seed)
     trees = [random_tree(rng) for _ in range(5)]
     found: Diagrams = diagrams_of(trees)
-    found.remove(np.array([0, 1]))
+    found = found.remove(np.array([0, 1]))
     assert len(found) == 5
     found.link()
-    found.remove(np.array([0, 1]))
+    found = found.remove(np.array([0, 1]))
     assert found.slots.tolist() == [2, 3, 4]

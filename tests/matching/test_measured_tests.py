@@ -78,7 +78,7 @@ def test_counts_stay_when_arrays_are_swapped(seed: int) -> None:
         if change == "link":
             found.link()
         elif change == "remove":
-            found.remove(np.array([1, 4]))
+            found = found.remove(np.array([1, 4]))
         assert found.total_counts()["events"] == len(seen)
         for event in drawn_events(rng, 30):
             found.match(event, ALIVE)

@@ -10,10 +10,10 @@ added filters; removed filters are marked dead until a merge drops them.
               every part has its own rank space; a match searches all of them
 
 Readers use the current state and never wait for a merge; a merge builds a new state and then swaps
-it in. Sealing also builds a new state, but a batch waits for that state, because the batch must be
-matched against all filters. Three locks are always taken in this order: _merging (one merge at a
-time), _sealing (one new part at a time, during which slots keep their numbers), _lock (the state,
-held only briefly).
+it in. Sealing also builds a new state; a batch waits for this state, because the batch must be
+matched against all filters. Three locks are always taken in this order: _merging (for one merge at
+a time), _sealing (for one new part at a time; while it is held, slots keep their numbers), _lock
+(for the state; held only briefly).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Functions = Mapping[str, Callable[..., Any]]
 # once there are this many fresh filters, they are sealed into a part in the background
 SEAL_AT = 1024
 MOST_PARTS = 4
-PRUNE = 16  # once one filter in this many is removed, diagrams are pruned
+PRUNE = 16  # diagrams are pruned when one in this many filters has been removed
 
 
 class HeldFilters:
@@ -73,7 +73,7 @@ class HeldFilters:
         self._state = MatcherState((), (WriteBuffer(),), Register())
         self._dead_count = 0
         self._unpruned = 0  # how many filters were removed since diagrams were pruned
-        self._changes = 0  # odd while a change is in progress
+        self._changes = 0  # counts the starts and the ends of changes, so it is odd during a change
         # whether an event matched many fresh filters, which are slow to match
         self._crowded = False
         self._worker: threading.Thread | None = None
@@ -188,7 +188,7 @@ class HeldFilters:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """Make the changes in the block atomic: a reader that runs at the same time starts
+        """Make the changes in the block atomic: a reader that is active at the same time starts
         again."""
         with self._lock:
             self._changes += 1
@@ -209,7 +209,7 @@ class HeldFilters:
                 raise TidingsError(f"the id {id_!r} already has a filter; use replace() instead")
 
     def _forget(self, ids: Iterable[Hashable], start: int) -> None:
-        """Undo the assignment of slots that no part has yet."""
+        """Release assigned slots that are not in any part yet."""
         register = self._state.register
         for slot, id_ in enumerate(ids, start):
             if register.slots.get(id_) == slot:
@@ -238,10 +238,11 @@ class HeldFilters:
     def _seal(self) -> tuple[MatcherState, Array]:
         """Seal the fresh filters into a part, so that batches can be joined with them.
 
-        Returns the state at the start plus that part, and the slots that were dead at the start. So
-        a batch is matched against every filter exactly once, even if a filter is being replaced.
+        Returns the state from the start of this call plus the new part, and the slots that were
+        dead at the start. So a batch is matched against every filter exactly once, even if a filter
+        is being replaced.
         """
-        with self._lock:  # usually there is nothing to seal, and no need to wait for `_sealing`
+        with self._lock:  # usually there is nothing to seal, so no need to wait for `_sealing`
             state = self._state
             if len(state.fresh) == 1 and not state.fresh[0]:
                 return state, state.register.dead.copy()
@@ -262,8 +263,8 @@ class HeldFilters:
         return replace(state, parts=(*state.parts, sealed)), dead
 
     def _join_small(self) -> None:
-        """Keep the number of parts low without merging all of them each time: the last two parts
-        are merged while they are of similar size, like carries in a binary counter."""
+        """Keep the number of parts low without merging all of them each time: as long as the last
+        two parts are of similar size, they are merged, like carries in a binary counter."""
         if not self._merging.acquire(blocking=False):
             return  # a full merge is already running
         try:
@@ -298,8 +299,8 @@ class HeldFilters:
 
     def _tend(self, due: bool) -> None:
         """Seal the fresh filters and merge parts of similar size. Merge all parts if there are many
-        of them, if many filters are dead, or if a merge is `due` because the access tests may no
-        longer suit the events."""
+        of them, if many filters are dead, or if a merge is `due` (because the access tests may no
+        longer suit the events)."""
         with shorten_turns():
             self._crowded = False
             self._seal()
@@ -313,8 +314,8 @@ class HeldFilters:
             self.merge()
 
     def _link(self) -> None:
-        """Find the implications of diagrams that are new. Events are matched meanwhile, with the
-        arrays without edges."""
+        """Find the implications of new diagrams. Until these are found, events are matched with
+        arrays that have no edges."""
         for sealed in self._state.parts:
             if sealed.diagrams is not None:
                 sealed.diagrams.link()
@@ -324,15 +325,21 @@ class HeldFilters:
         return count > 0 and self._unpruned > max(PRUNE, len(state.register) // PRUNE)
 
     def _prune(self) -> None:
-        """Take removed filters out of diagrams. The implications between the other filters stay."""
+        """Take removed filters out of diagrams. The implications between all other filters are
+        kept.
+
+        A batch that began before a filter was removed still finds the filter, because the state of
+        the batch keeps the old diagrams. A part that was merged in the meantime contains no removed
+        filters.
+        """
         with self._lock:
             state, self._unpruned = self._state, 0
             dead = state.register.dead.copy()
-        for sealed in state.parts:
-            if sealed.diagrams is not None:
-                slots = sealed.diagrams.slots
-                if (gone := slots[dead[slots] != 0]).size:
-                    sealed.diagrams.remove(gone)
+        pruned = {id(sealed): _prune_part(sealed, dead) for sealed in state.parts}
+        with self._lock:
+            now = self._state
+            parts = tuple(pruned.get(id(sealed), sealed) for sealed in now.parts)
+            self._state = replace(now, parts=parts)
 
     def _are_many(self, state: MatcherState) -> bool:
         return len(state.parts) > MOST_PARTS or self._is_wasteful(state.register)
@@ -347,7 +354,7 @@ class HeldFilters:
         with self._merging, shorten_turns():
             self._crowded = False
             self._seal()
-            with self._sealing, self._lock:  # so that no part with the current slots is being built
+            with self._sealing, self._lock:  # no part is being built with these slots
                 before = self._state
                 dead = before.register.dead[: before.register.size].copy()
                 count = self._dead_count
@@ -378,10 +385,19 @@ class HeldFilters:
     def _renumber(
         self, merged_parts: int, new: tuple[SealedPart, ...], register: Register, dead: Array
     ) -> None:
-        """Swap in parts and a register with new slot numbers."""
+        """Swap in new parts, and a register with new slot numbers."""
         state = self._state
         number = register.catch_up(state.register, dead)
         for fresh in state.fresh:
             fresh.renumber(number)
         newer = (sealed.renumber(number) for sealed in state.parts[merged_parts:])
         self._state = MatcherState((*new, *newer), state.fresh, register)
+
+
+def _prune_part(sealed: SealedPart, dead: Array) -> SealedPart:
+    """The same part, with diagrams that no longer contain dead filters."""
+    if sealed.diagrams is None:
+        return sealed
+    slots = sealed.diagrams.slots
+    gone = slots[dead[slots] != 0]
+    return replace(sealed, diagrams=sealed.diagrams.remove(gone)) if gone.size else sealed

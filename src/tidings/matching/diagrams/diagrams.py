@@ -1,8 +1,8 @@
-"""Diagrams in use: events are encoded and evaluated; edges are found later.
+"""Diagrams in use: they encode and evaluate events at once, and find their edges later.
 
 The arrays are immutable. New diagrams have no edges; `link` finds the edges and swaps in arrays
-that have them; `remove` swaps in arrays without the removed filters. An event is evaluated on the
-same arrays from beginning to end.
+with these edges. The results stay the same. `remove` and `renumber` change results, so they return
+new Diagrams objects. An event is evaluated on the same arrays from beginning to end.
 """
 
 from __future__ import annotations
@@ -55,12 +55,13 @@ from tidings.matching.rank_space.event_coder import EventReader, integer_codes, 
 from tidings.model import Event
 
 Array = npt.NDArray[Any]
-ROOM = 1 << 18  # the least size of an output buffer, in matches
+ROOM = 1 << 18  # the smallest size of an output buffer, in matches
 _INDEX = np.dtype(np.intp)
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """The plan and the classes that diagrams were compiled from; kept until the edges are found."""
+    """The plan and the classes that diagrams were compiled from; they are kept until the edges are
+    found."""
 
     plan: Plan
     classes: Classes
@@ -79,7 +80,7 @@ class Diagrams:
         self.draft = draft
         self._first = counts or no_counts(len(compiled.arrays.test_column))
         self._totals = Totals(new_counts(compiled.terms))
-        self._swapping = threading.Lock()  # one new version at a time
+        self._swapping = threading.Lock()  # only one new version may be made at a time
         found = compiled.terms
         self._encoders = [Encoder(term.ranks) for term in found]
         self._reader = EventReader(
@@ -100,9 +101,10 @@ class Diagrams:
         budget: int = BUDGET,
     ) -> Diagrams:
         """Build the diagrams of filters, given as (slot, tree of tests), without edges. `measured`
-        has the counts of earlier diagrams, which decide the order of tests. Filters
-        that exceed a budget are left out. Without `merge`, equal parts are not merged; without
-        `join`, nodes with equal knowledge are not joined. This is only for measurements."""
+        has the counts of earlier diagrams, which decide the order of tests. Filters that would
+        exceed a budget are left out. If `merge` is false, equal parts are not merged; if `join` is
+        false, nodes with equal knowledge are not joined. Both switches are only for
+        measurements."""
         plan = plan_filters(filters, terms, rates_of(measured or {}), merge=merge, budget=budget)
         classes = build_classes(plan, join=join)
         counts = first_counts(plan.tests.tests, measured or {})
@@ -121,7 +123,7 @@ class Diagrams:
         return self.compiled.is_linked
 
     def link(self) -> None:
-        """Find the implication edges, and swap in arrays that have them."""
+        """Find the implication edges, and swap in arrays that have these edges."""
         with self._swapping:
             draft = self.draft
             if draft is not None:
@@ -129,13 +131,15 @@ class Diagrams:
                 self._swap_in(link_classes(self.compiled, draft.classes, edges))
                 self.draft = None
 
-    def remove(self, slots: Array) -> None:
-        """Remove filters, and swap in arrays without them. Before edges are found, this does
-        nothing: the caller must ignore removed filters anyway."""
-        with self._swapping:
-            if not self.is_linked:
-                return
-            self._swap_in(remove_filters(self.compiled, slots))
+    def remove(self, slots: Array) -> Diagrams:
+        """The same diagrams without these filters. Code that still uses the old diagrams finds all
+        filters in them. Until the edges are found, this returns the same object, because the caller
+        must ignore removed filters anyway."""
+        if not self.is_linked:
+            return self
+        new = copy(self)
+        new._swap_in(remove_filters(self.compiled, slots))
+        return new
 
     def renumber(self, number: Array) -> Diagrams:
         """The same diagrams, with `number[slot]` in place of each slot."""
@@ -167,7 +171,7 @@ class Diagrams:
     # -- match ---------------------------------------------------------------------------------
 
     def match(self, event: Event, dead: Array) -> Array:
-        """The slots of the filters that match one event and are not dead."""
+        """For one event, the slots of the filters that match and are not dead."""
         values = self._reader.of_event(event)
         version = self._version
         evaluation = version.take()
@@ -195,7 +199,7 @@ class Diagrams:
         version.give_back(evaluation)
 
     def pairs(self, batch: pa.RecordBatch, dead: Array) -> list[tuple[Array, Array]]:
-        """(event, slot) of every match of a batch, in chunks."""
+        """The (event, slot) pairs of all matches of a batch, in chunks."""
         codes = np.zeros((len(self._encoders) + 1, batch.num_rows), np.uint32)
         for at, (term, encoder) in enumerate(
             zip(self.compiled.terms, self._encoders, strict=True), 1
@@ -229,27 +233,29 @@ class Diagrams:
         return dict(zip(COUNTED, self._sum_counts().counts.tolist(), strict=True))
 
     def forget_counts(self) -> None:
-        """Begin to count anew. The counts of earlier diagrams stay."""
+        """Set the counts to zero. The counts that were taken over from earlier diagrams are
+        kept."""
         for counts in self._version.counts():
             counts.counts[:] = 0
             counts.codes[:] = 0
 
     def _sum_counts(self) -> DiagramCounts:
-        """All counts together, also those from before arrays were swapped in."""
+        """The sum of all counts, including counts from arrays that have been replaced."""
         found = new_counts(self.compiled.terms)
         for counts in self._version.counts():
             add_counts(found, counts)
         return found
 
     def test_counts(self) -> PassCounts:
-        """How often each test passed, by its number, also in the diagrams before these."""
+        """By the number of a test, how often the test passed, including the counts of earlier
+        diagrams."""
         return count_tests(self.compiled, self._first, self._sum_counts())
 
     def measured(self) -> Measured:
-        """How many events each test saw, and how many of them passed, also in the diagrams before
-        these."""
+        """For each test, how many events were seen and how many passed, including the counts of
+        earlier diagrams."""
         return name_counts(self.compiled, self.test_counts())
 
     def rates(self) -> dict[Test, float]:
-        """The measured pass rates of tests."""
+        """The measured rates at which tests pass."""
         return rates_of(self.measured())

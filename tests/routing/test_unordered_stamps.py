@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from tests.repeats import rounds
 
-from tidings.routing.root.publishing import UnorderedStamps
+from tidings.routing.root.publishing import UnorderedStamps, stamps as stamps_module
 
 
 def test_any_order_once(seed: int) -> None:
@@ -41,11 +42,10 @@ def test_any_order_once(seed: int) -> None:
                 assert stamps.expect("p", accepted[stamp], stamp) == stamp + 1
             elif done & set(unsettled):
                 unsettled.remove(rng.choice(sorted(done & set(unsettled))))
-        assert len(stamps._done.get("p", ())) <= len(done)
         known = list(stamps.known)
         assert stamps.forget(1) == known
-        for table in (stamps._done, stamps._ranges, stamps._first, stamps._refused):
-            assert not table
+        assert not stamps._accepted
+        assert not stamps._refused
 
 
 def test_a_claim_of_somebody_else_loses_nothing() -> None:
@@ -65,8 +65,7 @@ def test_late_copies_after_stamps_that_never_came() -> None:
     assert stamps.expect("p", 7, 9) == 9  # the publisher gave up 4
     assert [stamps.expect("p", 1, stamp) for stamp in (4, 5, 6, 7, 8)] == [4, 6, 7, 7, 9]
     stamps.advance("p", 7, refused=False)
-    assert stamps._ranges == {"p": (5, 9)}
-    assert not stamps._done["p"]
+    assert not stamps._accepted["p"].gaps
     stamps.take_back("p", 6)
     assert [stamps.expect("p", 1, stamp) for stamp in (5, 6, 7, 8)] == [6, 6, 8, 9]
     other = UnorderedStamps()
@@ -80,3 +79,34 @@ def test_late_copies_of_stamps_before_the_first_that_was_accepted() -> None:
         stamps.advance("p", stamp, refused=False)
     assert stamps.expect("p", 2, 2) == 2  # 1 is settled; 2 and 3 are not
     assert [stamps.expect("p", 1, stamp) for stamp in (1, 2, 3, 4, 5)] == [2, 2, 3, 5, 6]
+
+
+def test_late_copies_after_minutes_of_overload() -> None:
+    """60,000 publications wait, with later ones accepted between them. Each may be repeated just
+    before its acknowledgment arrives."""
+    stamps = UnorderedStamps()
+    last = 180_000
+    for stamp in range(1, last + 1):
+        assert stamps.expect("p", 1, stamp) == stamp
+        if stamp % 3:
+            stamps.advance("p", stamp, refused=False)
+    assert all(stamps.expect("p", 1, one) == one + bool(one % 3) for one in range(1, last + 1))
+    for stamp in range(last, 0, -3):
+        stamps.advance("p", stamp, refused=False)
+        assert stamps.expect("p", 1, stamp) == stamp + 1
+    assert not stamps._accepted["p"].gaps
+    assert all(stamps.expect("p", 1, one) == one + 1 for one in range(1, last + 1))
+
+
+def test_the_memory_is_bounded_whatever_a_publisher_sends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stamps_module, "MOST_OPEN", 100)
+    stamps = UnorderedStamps()
+    for stamp in (1, 90, 170, 171, 260, 10**12, 10**12 - 3, 5, 2**48):
+        stamps.advance("p", stamp, refused=False)
+        assert stamps.expect("p", 1, stamp) in {stamp, stamp + 1}
+        assert len(stamps._accepted["p"].gaps) <= 100
+    assert stamps.expect("p", 1, 91) == 91  # it never came, so it is not lost
+    assert stamps.expect("p", 1, 2**48) == 2**48 + 1
+    for stamp in (300, 298, 301):  # the honest publisher goes on
+        stamps.advance("p", stamp, refused=False)
+    assert [stamps.expect("p", 1, one) for one in range(298, 302)] == [299, 299, 301, 302]

@@ -5,8 +5,8 @@
     skipped   all stamps up to this one are settled, though the journal lacks some
 
 A publisher says which of its stamps are settled. An unknown publisher is believed. For a known
-publisher, the claim is checked: otherwise an impostor could cause the next notifications of that
-publisher to be dropped as duplicates.
+publisher, the claim is checked: otherwise, an impostor could make the root drop the next
+notifications of that publisher as duplicates.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Stamps:
         return max(known + 1, first)
 
     def advance(self, who: str, stamp: int, *, refused: bool) -> None:
-        """Note that the journal has a stamp, with a notification or with a refusal."""
-        if self.known.get(who) != stamp - 1:  # some stamps before it were refused
+        """Record that the journal has a stamp, with a notification or with a refusal."""
+        if self.known.get(who) != stamp - 1:  # stamps just before this one were refused
             self._solid.pop(who, None)
         self.known[who] = stamp
         self._skipped.pop(who, None)
@@ -51,15 +51,16 @@ class Stamps:
             self._solid.setdefault(who, stamp)
 
     def advance_many(self, who: str, first: int, last: int) -> None:
-        """Note that the journal has the notifications from a publisher's next stamp to `last`."""
+        """Record that the journal has the notifications from a publisher's next stamp to `last`."""
         self.known[who] = last
         self._skipped.pop(who, None)
         self._solid.setdefault(who, first)
 
     def skip(self, who: str, stamp: int, first: int) -> None:
-        """Note that a stamp was refused and not journalled. The publisher may send it again, or
-        continue with the next stamp. Nothing is stored for unknown publishers, because they may
-        continue anyway, and there is no limit to their number while writing fails."""
+        """Record that a stamp was refused and not journalled. The publisher may send this stamp
+        again, or continue with the next one. For an unknown publisher, nothing is stored: the
+        publisher may continue anyway, and there is no limit to the number of such publishers while
+        writing fails."""
         known, skipped = self.known.get(who), self._skipped.get(who, 0)
         if known is not None and stamp <= max(known, skipped, first - 1) + 1:
             self._skipped[who] = max(stamp, skipped)
@@ -70,16 +71,16 @@ class Stamps:
         self._solid.pop(who, None)
 
     def solid_since(self, who: str, stamp: int) -> int | None:
-        """The first stamp since the last refusal; None if that stamp is higher than `stamp`."""
+        """The first stamp after the last refusal; None if it is higher than `stamp`."""
         found = self._solid.get(who)
         return None if found is None or found > stamp else found
 
     def continue_from(self, earlier: Stamps) -> None:
-        """Take over the stamps of an earlier state machine of this process; all of them are on the
-        disk."""
+        """Take over the stamps of a previous state machine in this process; all of these stamps are
+        on the disk."""
 
     def hear(self, who: str) -> None:
-        """Note that a publisher sent a message, so that it is the last to be forgotten."""
+        """Record a message of a publisher, so that this publisher is the last to be forgotten."""
         last = self.known.pop(who, None)
         if last is not None:
             self.known[who] = last
@@ -93,77 +94,100 @@ class Stamps:
         return names
 
 
-MOST_OPEN = 1 << 16  # stamps of one publisher that are remembered one by one
+MOST_OPEN = 1 << 17  # gaps that are remembered; twice what an honest publisher has in flight
+
+
+class _Accepted:
+    """The accepted stamps of one publisher: all from `low` up to `high` that are not in `gaps`.
+
+        accepted   . . 3 4 5 . 7 8 . .
+                       low    gap   high
+
+    Publications that wait in the queue are gaps, even if later ones overtake them for minutes. So
+    there are as many gaps as publications in flight, however many stamps lie between them. Stamps
+    outside the range count as not accepted.
+    """
+
+    def __init__(self, stamp: int) -> None:
+        self.low, self.high = stamp, stamp + 1
+        self.gaps: set[int] = set()
+        self.settled = 0  # the highest claim for which gaps were removed
+
+    def __contains__(self, stamp: int) -> bool:
+        return self.low <= stamp < self.high and stamp not in self.gaps
+
+    def add(self, stamp: int) -> None:
+        if self.low <= stamp < self.high:
+            self.gaps.discard(stamp)
+        elif 0 <= stamp - self.high <= MOST_OPEN:
+            self.gaps.update(range(self.high, stamp))
+            self.high = stamp + 1
+        elif 0 < self.low - stamp <= MOST_OPEN:
+            self.gaps.update(range(stamp + 1, self.low))
+            self.low = stamp
+        else:  # no honest publisher has so many in flight; the last message is believed
+            self.low, self.high, self.settled = stamp, stamp + 1, 0
+            self.gaps.clear()
+        if len(self.gaps) > MOST_OPEN:
+            self._begin_after(sorted(self.gaps)[len(self.gaps) // 2])
+
+    def remove(self, stamp: int) -> None:
+        if stamp in self:
+            self.gaps.add(stamp)
+
+    def settle(self, first: int) -> None:
+        """Forget the gaps before `first`: their stamps never come, or were claimed by somebody
+        else. Then they must count as not accepted, so the range begins after them."""
+        if first - self.settled <= len(self.gaps) // 4:
+            return  # keeping some settled gaps does no harm, and removing them takes long
+        self.settled = first
+        if past := [one for one in self.gaps if one < first]:
+            self._begin_after(max(past))
+
+    def _begin_after(self, gap: int) -> None:
+        self.low = gap + 1
+        self.gaps = {one for one in self.gaps if one > gap}
 
 
 class UnorderedStamps(Stamps):
     """The stamps of a channel that does not keep the order of publishers. Each stamp is accepted
     once, in any order.
 
-    For each publisher, this class remembers one range of accepted stamps, and further accepted
-    stamps one by one. A publisher says that all stamps before its `first` are settled. Then the
-    range is moved, if necessary, to the accepted stamps just before `first`, so that late copies of
-    these are recognised; other stamps before `first` are forgotten. A stamp never counts as
-    accepted only because somebody says so, so an impostor can cause repetitions, but no losses.
-    After a restart of the process, nothing is remembered: publications that the publisher still
-    repeats may be stored twice, under two serials, and subscribers drop the second copy by its
-    stamp.
+    For each publisher, this class remembers a range of stamps, and the gaps in it. A publisher says
+    that all stamps before its `first` are settled. Then the range begins after the last gap before
+    `first`, so that late copies of the stamps after this gap are recognised. A stamp never counts
+    as accepted only because a message claims it, so an impostor can cause repetitions, but no
+    losses. After a restart of the process, nothing is remembered: publications that the publisher
+    still repeats may be stored twice, under two serials, and subscribers drop the second copy by
+    its stamp.
     """
 
     def __init__(self) -> None:
         super().__init__({})
-        self._ranges: dict[str, tuple[int, int]] = {}  # the first stamp, and the one after the last
-        self._done: dict[str, set[int]] = {}  # accepted stamps outside the range
-        self._first: dict[str, int] = {}  # the highest claim
+        self._accepted: dict[str, _Accepted] = {}
         self._refused: dict[str, set[int]] = {}
 
     def expect(self, who: str, first: int, stamp: int) -> int | None:
         if not 1 <= first <= MOST_FIRST or stamp < 1:
             return None
-        self._settle(who, first)
-        is_done = stamp < first or self._has(who, stamp)
+        accepted = self._accepted.get(who)
+        if accepted is not None:
+            self._settle(who, accepted, first)
+        is_done = stamp < first or (accepted is not None and stamp in accepted)
         return stamp + 1 if is_done else stamp
 
-    def _has(self, who: str, stamp: int) -> bool:
-        low, high = self._ranges.get(who, (0, 0))
-        return low <= stamp < high or stamp in self._done.get(who, ())
-
-    def _settle(self, who: str, first: int) -> None:
-        done = self._done.get(who)
-        if done and len(done) > MOST_OPEN:  # no honest publisher has so many in flight
-            first = max(first, sorted(done)[len(done) // 2])
-        if first - self._first.get(who, 1) <= len(done or ()) // 4 or who not in self.known:
-            return  # keeping some settled stamps does no harm, and removing them takes long
-        self._first[who] = first
-        low, high = self._ranges.get(who, (0, 0))
-        if first < low and high - low <= MOST_OPEN:  # the range begins after the settled stamps
-            self._done.setdefault(who, set()).update(range(low, high))
-            high = 0
-        if first > high:  # the range does not reach the last settled stamp
-            self._grow(who, first, first)
-        for table in (self._done, self._refused):
-            if table.get(who):
-                table[who] = {one for one in table[who] if one >= first}
-
-    def _grow(self, who: str, low: int, high: int) -> None:
-        """Extend a range by the accepted stamps next to it."""
-        done = self._done.get(who, set())
-        while high in done:
-            done.discard(high)
-            high += 1
-        while low - 1 in done:
-            low -= 1
-            done.discard(low)
-        self._ranges[who] = low, high
+    def _settle(self, who: str, accepted: _Accepted, first: int) -> None:
+        before = accepted.settled
+        accepted.settle(first)
+        if accepted.settled != before and (refused := self._refused.get(who)):
+            self._refused[who] = {one for one in refused if one >= first}
 
     def _note(self, who: str, stamp: int) -> None:
-        low, high = self._ranges.get(who) or (stamp, stamp)
-        if stamp == high:
-            self._grow(who, low, high + 1)
-        elif stamp == low - 1:
-            self._grow(who, stamp, high)
-        elif not low <= stamp < high:
-            self._done.setdefault(who, set()).add(stamp)
+        accepted = self._accepted.get(who)
+        if accepted is None:
+            self._accepted[who] = _Accepted(stamp)
+        else:
+            accepted.add(stamp)
 
     def advance(self, who: str, stamp: int, *, refused: bool) -> None:
         self.known[who] = max(stamp, self.known.get(who, 0))
@@ -177,29 +201,26 @@ class UnorderedStamps(Stamps):
             self._note(who, stamp)
 
     def skip(self, who: str, stamp: int, first: int) -> None:
-        """Do nothing, because the publisher may send the stamp again."""
+        """Do nothing: the publisher may send this stamp again."""
 
     def take_back(self, who: str, stamp: int) -> None:
-        low, high = self._ranges.get(who, (0, 0))
-        if low <= stamp < high:
-            self._ranges[who] = low, stamp
-            self._done.setdefault(who, set()).update(range(stamp + 1, high))
-        self._done.get(who, set()).discard(stamp)
+        if accepted := self._accepted.get(who):
+            accepted.remove(stamp)
         self._refused.get(who, set()).discard(stamp)
 
     def solid_since(self, who: str, stamp: int) -> int | None:
-        """The stamp itself, because an acknowledgment covers no earlier stamp; None if it was
+        """`stamp`, because here an acknowledgment covers no other stamp; None if it was
         refused."""
         return None if stamp in self._refused.get(who, ()) else stamp
 
     def forget(self, many: int) -> list[str]:
         names = super().forget(many)
         for name in names:
-            for table in (self._ranges, self._done, self._first, self._refused):
-                table.pop(name, None)
+            self._accepted.pop(name, None)
+            self._refused.pop(name, None)
         return names
 
     def continue_from(self, earlier: Stamps) -> None:
         if isinstance(earlier, UnorderedStamps):
-            self.known, self._ranges, self._done = earlier.known, earlier._ranges, earlier._done
-            self._first, self._refused = earlier._first, earlier._refused
+            self.known = earlier.known
+            self._accepted, self._refused = earlier._accepted, earlier._refused

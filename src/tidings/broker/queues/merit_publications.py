@@ -7,9 +7,9 @@ first.
 
 Publications of one publisher can overtake each other. As in every channel, a publication is
 acknowledged when it is in the journal, so waiting publications are not lost: if this process ends,
-publishers send them again. Parts from pipelines wait outside this queue, and take turns.
-Publications in the queue use no credit of their link: otherwise later ones would wait at routers
-and agents, which don't know their merit.
+publishers send them again. Parts from pipelines do not wait in this queue: they wait elsewhere, and
+take turns. Publications that wait in the queue use up no credit of their link: otherwise later
+publications would wait at routers and agents, which don't know the merits.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.root import Run
 
 MOST_MEMORY = 16 << 20  # bytes of publications that wait in memory; more wait on the disk
-# Beyond these two limits, reading from links pauses.
-MOST_WAITING = 1 << 30  # bytes of waiting publications
-MOST_COUNT = 1_000_000  # waiting publications; one on the disk takes about 600 bytes of memory
+# While one of these two limits is exceeded, nothing is read from links.
+MOST_WAITING = 2 << 30  # bytes of waiting publications
+MOST_COUNT = 2_000_000  # publications; those on the disk take about 800 bytes of memory each
 # Seconds. A publication takes several turns of the event loop: it is read, processed, written and
-# released. Under overload, the queue uses a whole slice in each turn, so slices are short.
+# released. Under overload, the queue uses up its slice in every turn of the event loop, so slices
+# are short.
 SLICE = 0.0005
 BUSY_WORK, IDLE_WORK = 1, 64  # forwarded messages to learn from after a slice
 REASON = "publications by merit"
@@ -48,11 +49,11 @@ class Merits(Protocol):
         """The merit of a publication. Never raises."""
 
     def work(self, most: int) -> int:
-        """Learn from up to `most` forwarded messages; return how many are left."""
+        """Learn from at most `most` forwarded messages; return how many are still left."""
 
 
 class MeritPublications(Publications):
-    """Publications of neighbours, those of the highest merit first."""
+    """The publications of neighbours, those with the highest merit first."""
 
     def __init__(
         self,
@@ -83,7 +84,7 @@ class MeritPublications(Publications):
 
     @property
     def waits(self) -> bool:
-        """Do publications wait for their turn?"""
+        """Are there publications that wait for their turn?"""
         return bool(self._queue)
 
     @property
@@ -105,11 +106,11 @@ class MeritPublications(Publications):
         begun = time.monotonic()
         if not self._queue and begun < self._until:
             self._process(link, message)
-            self._schedule()  # there may be messages to learn from
+            self._schedule()  # this may have left messages to learn from
             return
         key = message.publisher, message.stamp
         if key in self._known.get(link, ()):
-            return  # a repetition; the waiting one is acknowledged later
+            return  # a repetition of a waiting publication, which is acknowledged later
         if not len(self):
             self._since = begun
         size = OVERHEAD + len(message.content) + len(message.payload)
@@ -147,7 +148,7 @@ class MeritPublications(Publications):
         self._scheduled = False
         try:
             self._serve()
-        finally:  # after a failure, go on with the next one
+        finally:  # after a failure, go on with the next publication
             self._schedule()
 
     def _serve(self) -> None:

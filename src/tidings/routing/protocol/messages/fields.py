@@ -30,8 +30,8 @@ LONGEST_REASON = 300  # characters
 UNKNOWN = "found a node that is not known here"
 """Why a suggested filter is refused, if a node above or below it was lost in a crash."""
 NODE = "node"
-"""The dialect of an interest that is the number of a node. Somebody else has obtained this
-number."""
+"""The dialect of an interest that is given as the number of a node. Another client has obtained
+this number."""
 MOST_TAG = 8 * (2 + 65_535)  # bytes; a tag has at most as many nodes as a notification has marks
 PartyName = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
 """The name of a node, an owner or a publisher. Its length is limited, because nodes store it."""
@@ -50,7 +50,7 @@ take these filters from the rights of the neighbour that asks."""
 
 class Mark(NamedTuple):
     """One of the lowest nodes of a notification, the number of the notification at that node, and
-    the label: the nodes that stand for the mark at the receiving neighbour. Only the label changes
+    the label: the nodes that represent the mark at the receiving neighbour. Only the label changes
     on the way."""
 
     node: Number
@@ -103,9 +103,9 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     and `ends` has the counts of the old node and of the nodes below it. After `serial`, the new
     meaning applies: by then, the new node had matched `total` notifications, and `begins` has the
     counts of the new node and of the nodes below it. All counts are those at `serial`; nodes
-    without notifications are left out. For each node in `ends` that had already ended, `ended` has
-    the serial of its last notification: a subscriber that began later needs none of its
-    notifications."""
+    without notifications are left out. For each node in `ends` that no longer existed then, `ended`
+    has the serial of its last notification: a subscriber that began after that serial needs none of
+    its notifications."""
 
     serial: Number
     node: Number
@@ -123,8 +123,9 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
 Steps = Annotated[tuple[Step, ...], msgspec.Meta(max_length=MOST_STEPS)]
 
 
-class Message(msgspec.Struct, frozen=True, array_like=True):
-    """The base class of all messages."""
+class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The base class of all messages. Messages hold values only, so no message is part of a
+    reference cycle, and the garbage collector skips those that wait."""
 
 
 class Up(Message, frozen=True):

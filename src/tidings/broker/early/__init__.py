@@ -1,6 +1,7 @@
 """Early bodies of a running node, in channels with relations.
 
     early_sending.py    sends and passes on early bodies; learns when there is time
+    pauses.py           how often a node learns
     early_counts.py     how many bytes were sent early, and used
     learnt_report.py    what was learnt, for a command that asks
     served_settings.py  the settings of a router that has no table `relations`
@@ -8,7 +9,8 @@
 Used by the nodes of `broker`. Start at early_sending.py.
 """
 
-from tidings.broker.early.early_sending import PAUSE, SLICE, EarlySending
+from tidings.broker.early.early_sending import SLICE, EarlySending
+from tidings.broker.early.pauses import PAUSE, pause_when_busy
 from tidings.broker.early.served_settings import load_examples, serving_of
 
-__all__ = ["PAUSE", "SLICE", "EarlySending", "load_examples", "serving_of"]
+__all__ = ["PAUSE", "SLICE", "EarlySending", "load_examples", "pause_when_busy", "serving_of"]

@@ -5,7 +5,8 @@
     frames that were forwarded ──> noted ──(when there is nothing else to do)──> learnt
 
 Without relations, a node does none of this. A rendezvous point knows from its file whether its
-channel has relations; a router now and then checks whether a frame of a channel has a context.
+channel has relations; a router has to look: from time to time, it checks whether a frame of a
+channel has a context.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import msgspec
 
 from tidings.broker.early.early_counts import EarlyCounts
 from tidings.broker.early.learnt_report import report_learnt
+from tidings.broker.early.pauses import Pauses
 from tidings.network import Forwarder, Link
 from tidings.routing.channels import Channel, Channels
 from tidings.routing.early import (
@@ -37,12 +39,11 @@ from tidings.routing.root import Run
 if TYPE_CHECKING:
     from tidings.routing.learning import Learning, Serving
 
-LOOK_AGAIN = 64  # a router looks for a context in one of this many buffers of a channel
+LOOK_AGAIN = 64  # a router examines one in this many buffers of a channel for a context
 HOPS = 32  # the most routers that pass an early body on
-PAUSE = 0.02  # seconds between two slices of work
 LOAD_AGAIN = 60.0  # seconds after which relations that could not be loaded are tried again
 SLICE = 0.0005  # seconds of work
-WINDOW, SHARE = 0.1, 0.2  # seconds, and the share of them that early bodies may take
+WINDOW, SHARE = 0.1, 0.2  # a time in seconds, and the share of this time that early bodies may take
 
 _log = logging.getLogger(__name__)
 
@@ -60,7 +61,7 @@ class Sending(Protocol):
 
 
 class EarlySending:
-    """Sends the early bodies of one node, and holds what the node learns."""
+    """Sends the early bodies of one node, and keeps what the node has learnt."""
 
     def __init__(
         self,
@@ -68,19 +69,20 @@ class EarlySending:
         load: Callable[[], Serving],
         others: Callable[[], bool] | None = None,
     ) -> None:
-        """`load` loads the settings and files of relations, in a thread. `others` takes a short
-        step of other work; it is called when nothing is left to be learnt, until it returns
-        False."""
+        """`load` loads the settings and files of relations, in a thread. `others` does a short step
+        of other work. When nothing is left to be learnt, `others` is called repeatedly until it
+        returns False."""
         self._others = others
         self._node = node
         self._load = load
         self._serving: Serving | None = None
         self._loading: asyncio.Task[None] | None = None
         self._failed = -LOAD_AGAIN  # when loading failed
-        self._said = ""  # the last warning about a body
+        self._said = ""  # the text of the last warning about a body
         self._waiting: set[Channel] = set()  # channels that learn once relations are loaded
         self._learning: dict[Channel, Learning] = {}
         self._working = False
+        self._pauses = Pauses()
         self._counts = EarlyCounts()
         self._bodies = SharedBodies()
         self._window, self._spent = 0.0, 0.0
@@ -88,9 +90,9 @@ class EarlySending:
     # -- learning ------------------------------------------------------------------------------
 
     def note_forwarded(self, channel: Channel, buffer: bytes, start: int) -> None:
-        """Frames of a channel were forwarded; the first of them begins at `start`. If it has a
-        context, the channel begins to learn. A channel that learns is scheduled to learn from the
-        frames that its forwarder has noted."""
+        """Frames of a channel were forwarded; the first of them begins at `start`. If the first
+        frame has a context, learning begins in the channel. If learning had already begun in the
+        channel, it soon continues with the frames that the forwarder has noted."""
         forwarder: Forwarder = channel.extra
         if forwarder.learning is not None:
             if forwarder.learning.pending:
@@ -99,7 +101,7 @@ class EarlySending:
             self.begin(channel)
 
     def begin(self, channel: Channel) -> None:
-        """Learn from the frames of a channel from now on, or as soon as the relations are
+        """Begin to learn from the frames of a channel, at once or as soon as the relations are
         loaded."""
         if self._serving is not None:
             self._begin_now(channel, self._serving)
@@ -130,7 +132,7 @@ class EarlySending:
         self._schedule()
 
     def ask_soon(self) -> None:
-        """Ask the dictionary about the names that wait, when there is time."""
+        """When there is time, ask the dictionary about the waiting names."""
         if self._serving is not None and self._asks(self._serving):
             self._schedule()
 
@@ -141,11 +143,12 @@ class EarlySending:
     def _schedule(self) -> None:
         if not self._working:
             self._working = True
-            asyncio.get_running_loop().call_later(PAUSE, self._work)
+            asyncio.get_running_loop().call_later(self._pauses.seconds, self._work)
 
     def _work(self) -> None:
         self._working, left = False, False
-        until = time.monotonic() + SLICE
+        begun = time.monotonic()
+        until = begun + SLICE
         try:
             for channel, learning in [*self._learning.items()]:
                 if channel.asleep is not None or channel.extra.learning is not learning:
@@ -163,9 +166,10 @@ class EarlySending:
             left = not self._learning and self._others is not None
             while left and not self._node.is_busy() and time.monotonic() < until:
                 left = self._others is not None and self._others()
-        except Exception:  # only what could be learnt from these frames is lost
+        except Exception:  # no notification is lost, only what these frames could have taught
             _log.exception("can't learn from forwarded notifications")
             self._learning.clear()
+        self._pauses.note_slice(time.monotonic() - begun)
         if self._learning or left:
             self._schedule()
         self.ask_soon()
@@ -193,8 +197,9 @@ class EarlySending:
                 self._send(channel, learning, Early(HOPS, 0.0, context, publisher, one.stamp, body))
 
     def pass_on(self, channel: Channel, early: Early) -> None:
-        """Pass an early body on to the neighbours that its context selects. Never raises: the link
-        has kept the body anyway, and the notification comes later."""
+        """Pass an early body on to the neighbours that its context selects. Never raises an
+        exception: even if this fails, the link has kept the body, and the notification follows
+        later."""
         try:
             self._pass_on(channel, early)
         except Exception as problem:
@@ -231,8 +236,8 @@ class EarlySending:
     def _send_to(
         self, channel: Channel, name: Name, early: Early, frame: bytes, body: SharedBody
     ) -> None:
-        """Send a body to a neighbour, unless its rights are limited by a filter: the notification
-        of an early body need not match that filter."""
+        """Send a body to a neighbour, unless a filter limits the neighbour's rights: the
+        notification of an early body need not match that filter."""
         if channel.machine.context.within_of(name):
             return
         link, number = self._node.links.get(name), channel.below.get(name)

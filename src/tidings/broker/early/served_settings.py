@@ -1,4 +1,4 @@
-"""The settings by which a node decides which neighbours get a body early."""
+"""The settings with which a node decides which neighbours get a body early."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ def serving_of(settings: RelationSettings) -> Serving:
 
 
 def load_examples() -> Serving:
-    """The settings of a router without such a table. Contexts have the values that the rendezvous
-    point found, so a router needs no names or words. It uses the trees of the example files."""
+    """The settings of a router whose file has no table `relations`. Contexts have the values that
+    the rendezvous point found, so a router needs no names or words. The router uses the trees of
+    the example files."""
     from tidings.relations import load_relations
     from tidings.routing.learning import Serving
 

@@ -1,11 +1,12 @@
-"""Measures what relations cost a router: processor time for each notification that it forwards.
+"""Measures what relations cost a router: the processor time for each notification that the router
+forwards.
 
     upper link ──> scan, restore ──> plans ──> four lower links, to nowhere
                                         `────> noted, and learnt from now and then
 
     plain      a channel without relations
     context    notifications have contexts, so they are longer
-    learning   in addition, the router learns from the contexts, as often as if it were idle
+    learning   in addition, the router learns from the contexts, as often as a busy node
     early      in addition, each body arrives early, and is forwarded early to the neighbours for
                which its context has enough merit
 
@@ -23,7 +24,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from tidings.broker.early import PAUSE, SLICE
+from tidings.broker.early import PAUSE, SLICE, pause_when_busy
 from tidings.network import Forwarder, FrameCache, Link, load_scan_kernels
 from tidings.relations import SemanticStore, Term, encode_terms
 from tidings.routing.early import LEAST_BODY, Early, SentBodies, encode_early
@@ -73,7 +74,7 @@ class _Null(asyncio.Transport):
 
 
 class RouterPath:
-    """The path of notifications through a router."""
+    """The path that notifications take through a router."""
 
     def __init__(self, seed: int, *, learns: bool) -> None:
         rng = np.random.default_rng([seed, TOPICS])
@@ -99,7 +100,8 @@ class RouterPath:
             self.links[name] = Link(lambda *_: None, lambda *_: None)
             self.wires[name] = _Null()
             self.links[name].connection_made(self.wires[name])
-        self._worked = time.process_time()
+        # The processor seconds of this path, without those of the others, and when to learn next.
+        self._fed, self._next = 0.0, PAUSE
 
     def _receive(self, _: Link, buffer: bytes, starts: list[int]) -> None:
         ends = [*starts[1:], starts[-1] + frames.size_at(buffer, starts[-1])]
@@ -120,24 +122,28 @@ class RouterPath:
                 self.links[name].send_early(early, 0, frame)
 
     def work(self, *, everything: bool = False) -> None:
-        """Learn as a node does: for a slice of time after each pause."""
+        """Learn as a busy node does: for a slice of time after each pause."""
         learning = self.forwarder.learning
-        now = time.process_time()
-        if learning is not None and (everything or now - self._worked > PAUSE):
-            while learning.work(0.0) and (everything or time.process_time() < now + SLICE):
+        if learning is not None and (everything or self._fed > self._next):
+            begun = time.process_time()
+            while learning.work(0.0) and (everything or time.process_time() < begun + SLICE):
                 pass
-            self._worked = time.process_time()
+            took = time.process_time() - begun
+            self._next = self._fed + took + pause_when_busy(took)
 
     async def feed(self, buffers: Sequence[bytes]) -> float:
         """Receive and forward the buffers of a new connection; return the processor seconds."""
         upper = Link(self._receive, lambda *_: None, early=self._take_early)
         upper.connection_made(_Null())
-        begun = time.process_time()
+        before, begun = self._fed, time.process_time()
         for buffer in buffers:
             upper.data_received(buffer)
             await asyncio.sleep(0)  # links write at the end of a turn
+            self._fed = before + time.process_time() - begun
             self.work()
-        return time.process_time() - begun
+        took = time.process_time() - begun
+        self._fed = before + took
+        return took
 
 
 def measure_forwarding(

@@ -22,9 +22,14 @@ from tests.waiting import PATIENCE, eventually, waits_in
 import tidings
 from tidings.broker import Address, Door, RootNode
 from tidings.model import EnvironmentProblem
-from tidings.network import blocking
 from tidings.network.agent import Refusal
-from tidings.network.blocking import BlockingAgent, connect_blocking
+from tidings.network.blocking import (
+    BlockingAgent,
+    BlockingSubscription,
+    blocking_agent,
+    connect_blocking,
+    interruptible_waits,
+)
 from tidings.routing.clients import Interrupted, Resumed
 from tidings.routing.clients.subscriber import Delivery
 from tidings.studies.host.ports import free_ports
@@ -160,7 +165,7 @@ def test_errors_are_those_of_the_asynchronous_agent(root: Root) -> None:
 
 
 def test_many_at_once(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocking, "MOST_UNDER_WAY", 100)
+    monkeypatch.setattr(blocking_agent, "MOST_UNDER_WAY", 100)
     with connected(root) as agent, agent.subscribe("n >= 0") as told:
         assert agent.publish_many(({"n": n}, b"%d" % n) for n in range(2000)) == 2000
         assert [payload(told.next(PATIENCE)) for _ in range(2000)] == [
@@ -289,7 +294,7 @@ def test_ctrl_c_never_leaves_a_lock_locked() -> None:
     def interrupt(*_: object) -> None:
         raise Interrupted
 
-    condition = blocking._Condition()
+    condition = interruptible_waits.Condition()
     before = signal.signal(signal.SIGVTALRM, interrupt)
     try:
         for _ in range(100):
@@ -314,10 +319,10 @@ def test_ctrl_c_just_before_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise Interrupted
 
-    monkeypatch.setattr(blocking, "LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(interruptible_waits, "LONGEST_WAIT", 0.05)
     main, begins, noticed = threading.get_ident(), threading.Semaphore(0), threading.Semaphore(0)
-    told = blocking.BlockingSubscription(SimpleNamespace(check_thread=lambda: None), None)  # type: ignore[arg-type]
-    condition = blocking._Condition()
+    told = BlockingSubscription(SimpleNamespace(check_thread=lambda: None), None)  # type: ignore[arg-type]
+    condition = interruptible_waits.Condition()
 
     def wait_for_condition() -> None:
         with condition:

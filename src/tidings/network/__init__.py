@@ -2,7 +2,7 @@
 
     application ── Agent ── Link ──frames──> Link ── broker ── Forwarder ──frames──> Link ── ...
 
-    agent.py, blocking.py     subscribe and publish, with asyncio or in a thread of its own
+    agent.py, blocking/       subscribe and publish, with asyncio or in a thread of its own
     agents/                   what agents provide: subscriptions, the state of the link, errors
     link.py                   one connection, with bounds on what waits
     forwarding.py             frames through a router; their payloads are never decoded

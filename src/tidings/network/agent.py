@@ -59,7 +59,7 @@ __all__ = [
 
 class Agent(AgentChannel):
     """One link to a router, with the subscriptions and publications of an application. The agent's
-    own methods use the channel in the address that it connected to; `channel` opens others."""
+    own methods use the channel that is named in its address; `channel` opens others."""
 
     def __init__(
         self,
@@ -110,13 +110,14 @@ class Agent(AgentChannel):
         tag: Tagging | None = None,
     ) -> AgentChannel:
         """Another channel over the link of this agent, to subscribe and publish there as with the
-        agent itself. Two calls with the same name return the same object, until it is closed. If
-        the router does not serve the channel, `subscribe` and `publish` raise Refusal; the agent
-        asks again every few seconds.
+        agent itself. Two calls with the same name return the same object until that object is
+        closed. If the router does not serve the channel, `subscribe` and `publish` raise Refusal;
+        the agent asks again every few seconds.
 
-        `tag` says who tags what is published in this channel, as for `connect`; by default, its
-        rendezvous point does. With "local" and "preprocessor", the rendezvous point tags until the
-        agent is ready; `await channel.wait_for_tagging()` waits for that."""
+        `tag` says which program tags the notifications that are published in this channel, as in
+        `connect`; by default, the rendezvous point of the channel does. With "local" and
+        "preprocessor", the rendezvous point tags until the agent is ready; `await
+        channel.wait_for_tagging()` waits until it is."""
         check_tag(tag or "root")
         if name == self.channel_name:
             _check_same_tag(self, tag)
@@ -181,28 +182,29 @@ async def connect(
     """Connect an agent to the router at an address, such as "tidings://host:7400/channel", or
     "tidings+tls://host:7400" if the router has a certificate. With several routers, as a list of
     addresses or as "tidings://one:7400,two:7400/channel", the agent uses the first that it can
-    reach, and another one when that link is lost.
+    reach, and another router when that link is lost.
 
     `name` distinguishes the agent from others; `token` is needed if the router requires one.
-    `authorities` is a file with the certificates to trust for the router, instead of those that
-    this machine trusts; `tls` replaces the TLS context that is created here. Raise TimedOut if
-    there is no link after `timeout` seconds. Once connected, the agent reconnects by itself:
-    `on_link` is called with the reason when the link is lost, and with "" when it is back. When the
-    journal of the rendezvous point has gone back in time, `on_break` is called with a `Break`,
-    which has the stamps of the acknowledged notifications that were lost. Without `on_break`, the
-    next `publish` raises `Broken`.
+    `authorities` is a file with certificates; they are trusted for the router instead of those that
+    this machine trusts. `tls` is used in place of the TLS context that is created here. Raise
+    TimedOut if there is no link after `timeout` seconds. Once connected, the agent reconnects by
+    itself: `on_link` is called with the reason when the link is lost, and with "" when it is back.
+    If the rendezvous point lost the end of its journal, `on_break` is called with a `Break`, which
+    contains the stamps of the lost notifications among those that were acknowledged. Without
+    `on_break`, the next `publish` raises `Broken`.
 
-    `tag` says who tags what the agent publishes: the rendezvous point ("root"), this process
-    ("local"), or a preprocessor that the agent finds through the channel ("preprocessor"). The last
-    two need the right to preprocess; if no preprocessor answers, the rendezvous point tags.
-    Preprocessors are shown a ticket that the router signs. With `show_token`, the agent shows them
-    its token if the router signs no tickets. Without `show_token`, it never does, and preprocessors
-    that need tokens refuse it.
+    `tag` says which program tags the notifications of the agent: the rendezvous point ("root"),
+    this process ("local"), or a preprocessor that the agent finds through the channel
+    ("preprocessor"). For "local" and "preprocessor", the agent needs the right to preprocess. If no
+    preprocessor answers, the rendezvous point tags. The agent shows preprocessors a ticket that the
+    router signs. With `show_token`, the agent shows them its token if the router signs no tickets.
+    Without `show_token`, the agent never shows its token, and preprocessors that need tokens refuse
+    the agent.
 
     If few others want the same notifications, the rendezvous point may offer the agent a second
-    link, to the rendezvous point itself, over which the agent then receives its notifications.
-    Without `direct`, the agent never opens a second link. If the second link can't be opened,
-    nothing changes.
+    link, which leads to the rendezvous point itself. The agent then receives its notifications over
+    that link. Without `direct`, the agent never opens a second link. If the second link can't be
+    opened, nothing changes.
 
     With `advice`, the agent asks its channel which routers there are and how busy they are,
     measures round-trip times, and moves to a router that is much better, without losing

@@ -1,4 +1,4 @@
-"""Forwards notifications many at a time, reading only the fronts of their frames.
+"""Forwards many notifications at a time; of their frames, it reads only the fronts.
 
     buffer  [frame][frame][frame][frame] ...        labels ──> plan, cached until a node of the
                                                     labels changes, or one above
@@ -39,15 +39,15 @@ _FRONT_SIZE = _FRONT.size
 
 
 class FrameWay(msgspec.Struct, frozen=True):
-    """In which form a neighbour gets notifications that have certain labels."""
+    """The form in which a neighbour gets the notifications that have certain labels."""
 
     neighbour: Name
-    kept: tuple[int, ...] | None  # positions of the marks kept; None if the frame is not changed
-    labels: bytes = b""  # the new labels, if the frame changes
+    kept: tuple[int, ...] | None  # positions of the kept marks; None if the frame is not changed
+    labels: bytes = b""  # the labels to send instead, if the frame changes
 
 
 Plan = tuple[FrameWay, ...]
-Batch = tuple[list[bytes | memoryview], int]  # pieces to send, and their number of frames
+Batch = tuple[list[bytes | memoryview], int]  # the pieces to send, and how many frames they contain
 
 
 class Forwarder:
@@ -99,7 +99,7 @@ class Forwarder:
     def _note(
         self, learning: Learning, buffer: bytes, starts: list[int], runs: list[tuple[int, Plan]]
     ) -> None:
-        """Note the forwarded frames that have contexts, so that the node learns from them; only as
+        """Note forwarded frames that have contexts, so that the node learns from them, but only as
         many as there is room for."""
         room = learning.room
         if not room:
@@ -118,14 +118,14 @@ class Forwarder:
                 return
 
     def _note_sole(self, learning: Learning, sole: Name, buffer: bytes, starts: list[int]) -> None:
-        """Like `_note`, for frames that all go to one neighbour; their labels are not read."""
+        """Like `_note`, for frames that all go to one neighbour. Their labels are not read."""
         if not self._sole or self._sole[0].neighbour != sole:
             self._sole = (FrameWay(sole, None),)
         self._note(learning, buffer, starts, [(0, self._sole), (len(starts), ())])
 
     def _runs(self, buffer: bytes, starts: list[int]) -> list[tuple[int, Plan]]:
-        """The first frame of each run, and its plan. A run consists of adjacent frames with the
-        same plan. Cost: one lookup for each frame."""
+        """Yield, for each run, its first frame and its plan. A run consists of adjacent frames with
+        the same plan. Cost: one lookup for each frame."""
         runs: list[tuple[int, Plan]] = []
         known, unpack, head = self._plans.known.get, _FRONT.unpack_from, frames.HEAD
         run: Plan | None = None
@@ -144,12 +144,12 @@ class Forwarder:
         return runs
 
     def plan_of(self, labels: bytes, marks: int) -> Plan:
-        """The plan for notifications with certain labels."""
+        """The plan for the notifications that have these labels."""
         plan = self._plans.known.get(labels)
         return self._plan(labels, marks) if plan is None else plan
 
     def _catch_up(self) -> None:
-        """Forget the plans that changes to the graph affect."""
+        """Forget the plans that are affected by changes to the graph."""
         if self._changes.everything:
             self._forget()
         else:
@@ -199,7 +199,7 @@ class Forwarder:
 
 
 class _Pieces:
-    """The pieces for one neighbour. Adjacent slices of the buffer are joined."""
+    """The pieces that are to be sent to one neighbour. Adjacent slices of the buffer are joined."""
 
     __slots__ = ("_end", "_start", "_view", "count", "pieces")
 
@@ -220,8 +220,8 @@ class _Pieces:
         self.pieces.append(piece)
 
     def add_relabelled(self, start: int, end: int, way: FrameWay) -> None:
-        """Add a frame with new labels. Only the part before the payload is rewritten; if the labels
-        keep their size, only the labels are rewritten."""
+        """Add a frame whose labels are new. Only the part of a frame before the payload is
+        rewritten; if the size of the labels stays the same, only the labels are rewritten."""
         length, kind, marks, size = _FRONT.unpack_from(self._view, start)
         first = start + frames.HEAD + 16 * marks
         new, kept = way.labels, way.kept

@@ -1,10 +1,11 @@
-"""The latest frames that passed a router. Frames are parsed only if somebody missed a notification.
+"""The frames that passed a router most recently. Frames are parsed only if a neighbour has missed a
+notification.
 
     chunks  [oldest] ... [ ] [ ] [newest]        searched from the newest on, each indexed once,
                               <───────────       and no further than needed
 
-Missed notifications are mostly recent, so the search is short. The base class keeps recovered
-notifications.
+The notifications that a neighbour missed are mostly recent, so the search is short. The base class
+keeps recovered notifications.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from collections.abc import Iterable
 from tidings.routing.forwarding import Cache, cost_of, look_up
 from tidings.routing.protocol import Notification, Range, frames
 
-SMALL = 4096  # bytes; smaller chunks are merged with the next one
+SMALL = 4096  # smaller chunks are merged with the next one; in bytes
 OF_PLACE = 150  # bytes of memory for each mark in the index
-LOOK = 256 << 10  # the most bytes that are searched for one request
+LOOK = 256 << 10  # the most bytes that are searched to answer one request
 
 
 class Chunk:
@@ -28,13 +29,13 @@ class Chunk:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        # the marks of the chunk, once it is indexed
+        # the marks of the chunk if it is indexed, else None
         self.numbers: list[tuple[int, int]] | None = None
 
 
 class FrameCache(Cache):
-    """A cache of frames that is bounded in bytes. To keep frames, it holds a reference to their
-    buffer, or copies them if there are other frames between them. An indexed chunk also has a
+    """A cache of frames with a limit in bytes. To keep frames, it holds a reference to their
+    buffer; if there are other frames between them, it copies them. An indexed chunk also has a
     dictionary entry for each mark."""
 
     def __init__(self, most_bytes: int = 64 << 20) -> None:
@@ -70,7 +71,8 @@ class FrameCache(Cache):
         places, rest = look_up(self._places, rest)
         unseen = self._latest_unseen() if rest else []
         count = 1
-        # each round looks up all of `rest`, so each round indexes twice as many chunks
+        # looking up all of `rest` is costly, so each round indexes twice as many chunks as the one
+        # before
         while rest and unseen:
             for chunk in reversed(unseen[-count:]):
                 self._look(chunk)
@@ -91,8 +93,8 @@ class FrameCache(Cache):
         return [found[serial] for serial in sorted(found)], rest
 
     def _latest_unseen(self) -> list[Chunk]:
-        """The latest chunks that are not indexed: only a few, so that the search is quick. For
-        older notifications, the node above is asked."""
+        """The latest chunks that are not indexed: only a few, so that the search is quick. Older
+        notifications are requested from the node above."""
         found: list[Chunk] = []
         size = 0
         for chunk in reversed(self._chunks):

@@ -1,16 +1,16 @@
 """One link: turns received bytes into frames, and frames into bytes to send.
 
-All messages of one turn of the event loop are written together. The queue is bounded: a neighbour
-that reads too slowly is disconnected, or misses notifications. A neighbour that missed
+All messages that are sent in one turn of the event loop are written together. The queue is bounded:
+a neighbour that reads too slowly is disconnected, or misses notifications. A neighbour that missed
 notifications notices this by their numbers, and asks for them. Other messages are few, and are
-never dropped. If even these messages pile up, the neighbour is disconnected.
+never dropped. If even messages that are not notifications pile up, the neighbour is disconnected.
 
 A link carries the frames of several channels, each with a number on this link (see frames.py).
-Frames of one channel that are written together share one switch. A link with a single channel uses
-number 0, and sends no switches.
+If frames of one channel are written together, they share one switch frame, which names the channel.
+A link with a single channel uses the number 0 for it, and sends no frames that switch channels.
 
-A body that is sent early is kept at both ends. The notification that follows only refers to it, and
-the receiving link restores the whole frame (routing/early).
+A body that is sent early is kept at both ends. The notification that follows contains only a
+reference to the body, and the receiving link restores the whole frame (routing/early).
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ from tidings.routing.early import (
 from tidings.routing.protocol import frames, messages as m
 
 MOST_WAITING = 32 << 20  # bytes
-PATIENCE = 12.0  # seconds of silence after which a connection is closed
-HIGH_WATER = 256 << 10  # waiting bytes beyond which `pressed` is called
-MOST_BEFORE_EARLY = 1 << 20  # waiting bytes beyond which nothing is sent early
-LINGER = 5.0  # seconds for the other end to read the last bytes of a closed link
+PATIENCE = 12.0  # a connection is closed after this many seconds of silence
+HIGH_WATER = 256 << 10  # `pressed` is called if more bytes than this are waiting
+MOST_BEFORE_EARLY = 1 << 20  # if more bytes than this are waiting, nothing is sent early
+LINGER = 5.0  # how many seconds the other end has to read the last bytes of a closed link
 
 
 class Policy(Enum):
-    """What happens to a neighbour that is too slow."""
+    """What to do with a neighbour that reads too slowly."""
 
     DROP = "drop"  # notifications are dropped until the neighbour has caught up
     DISCONNECT = "disconnect"
 
 
 class Link(asyncio.Protocol):
-    """One end of a connection. `received` is called with a buffer and the offsets of its frames;
-    `ended` is called once, with the reason."""
+    """One end of a connection. `received` is called with a buffer and the offsets of the frames in
+    it; `ended` is called once, with the reason why the link ended."""
 
     def __init__(
         self,
@@ -67,8 +67,8 @@ class Link(asyncio.Protocol):
         early: Callable[[Link, Early], None] | None = None,
     ) -> None:
         """`pressed` is called with True when too much data is waiting to be sent, and with False
-        when that is over. `early` is called with each body that arrives early; without it, an early
-        body ends the link."""
+        when there is room again. `early` is called with each body that arrives early; without it,
+        an early body ends the link."""
         self._received = received
         self._ended = ended
         self.largest = largest
@@ -76,31 +76,31 @@ class Link(asyncio.Protocol):
         self.policy = policy
         self._pressed = pressed
         self._early = early
-        self.early_out: SentBodies | None = None  # bodies that were sent early
+        self.early_out: SentBodies | None = None  # the bodies that were sent early
         self._early_in: KeptBodies | None = None
         self.patience = patience
         self.name = ""
         self.dropped = 0  # notifications
         self._skipped: set[int] = set()  # channels whose latest notification was dropped
         self.number = 0
-        """The channel of the frames that `received` gets."""
-        self._out_number = 0  # the channel of the frame that was sent last
+        """The channel of the frames that are passed to `received`."""
+        self._out_number = 0  # the channel of the last frame that was sent
         self.bytes_in = self.bytes_out = 0
-        self.taken: dict[int, int] = {}  # bytes of complete frames that arrived, by channel
-        self.sent: dict[int, int] = {}  # bytes of frames that were sent or wait, by channel
+        self.taken: dict[int, int] = {}  # how many bytes of complete frames arrived, by channel
+        self.sent: dict[int, int] = {}  # bytes of sent and waiting frames, by channel
         self.batches = 0  # how many batches of complete frames arrived
-        self.strange = False  # whether the first frame is processed alone
-        self.owner = ""  # the owner of this link, and perhaps of other links
+        self.strange = False  # True if the first frame must be processed by itself
+        self.owner = ""  # the owner of this link; other links may have the same owner
         self.routes = False  # whether the other end is a router, which has many owners below it
         self._reasons: set[str] = set()  # for not reading
         # whether the other end sent an invalid frame or message
         self.bad = False
-        # counts of notifications; the callback `received` counts the incoming ones
+        # numbers of notifications; the callback `received` counts the incoming ones
         self.told_in = self.told_out = 0
         self.heard = time.monotonic()
         self._transport: asyncio.Transport | None = None
         self._rest = bytearray()  # the beginning of an incomplete frame
-        self._needed = 0  # the size of the incomplete frame
+        self._needed = 0  # the size of that frame
         self._out: list[bytes | memoryview] = []
         self._out_size = 0
         self._flushing = False
@@ -109,8 +109,7 @@ class Link(asyncio.Protocol):
 
     @property
     def link(self) -> Link:
-        """This link, because a link is its own lane for channel number 0: see
-        broker/links/lane.py."""
+        """This link itself: a link is its own lane for channel 0 (see broker/links/lane.py)."""
         return self
 
     # -- sending -------------------------------------------------------------------------------
@@ -125,7 +124,7 @@ class Link(asyncio.Protocol):
                 self.close("the receiver does not read its messages")
 
     def send_all(self, messages: Iterable[m.Message], number: int = 0) -> None:
-        """Send messages that are not notifications, as one piece."""
+        """Send messages that are not notifications, as one piece of data."""
         self._put(b"".join(map(frames.encode, messages)), number)
         if self.waiting > 2 * self.most_waiting:
             self.close("the receiver does not read its messages")
@@ -159,14 +158,14 @@ class Link(asyncio.Protocol):
         return True
 
     def drop(self, count: int) -> None:
-        """Count notifications that are dropped because the other end is too slow."""
+        """Count the notifications that are dropped because the other end reads too slowly."""
         if count and self.policy is Policy.DISCONNECT:
             self.close("the receiver reads too slowly")
         self.dropped += count
 
     @property
     def waiting(self) -> int:
-        """The number of bytes that are not sent yet."""
+        """How many bytes are still to be sent."""
         transport = self._transport
         return self._out_size + (0 if transport is None else transport.get_write_buffer_size())
 
@@ -198,7 +197,7 @@ class Link(asyncio.Protocol):
         self.sent.pop(number, None)
 
     def certificate_names(self) -> frozenset[str]:
-        """The names in the certificate of the other end, if it has a verified one."""
+        """The names in the certificate of the other end, if the certificate was verified."""
         transport = self._transport
         found = None if transport is None else transport.get_extra_info("peercert")
         if not found:
@@ -206,12 +205,12 @@ class Link(asyncio.Protocol):
         return names_in(found)
 
     def close(self, reason: str) -> None:
-        """Close the link after sending everything that is waiting, and tell the other end why. If
-        the other end does not read this, the connection is cut off after a while."""
+        """Tell the other end why the link ends, send everything that is waiting, and close it. If
+        the other end does not read this data, the connection is cut off after a while."""
         if self._over:
             return
         transport = self._transport
-        if transport is None:  # the link was never connected
+        if transport is None:  # the link never had a connection
             self._end(reason)
             return
         self._put(frames.encode(m.Goodbye(reason)))
@@ -242,12 +241,12 @@ class Link(asyncio.Protocol):
 
     @property
     def unfinished(self) -> int:
-        """The number of bytes of an incomplete frame."""
+        """How many bytes of an incomplete frame have arrived."""
         return len(self._rest)
 
     def read(self, why: str, *, on: bool) -> None:
-        """Add or remove a reason for not reading. While there is any reason, nothing is read, and
-        the other end must wait."""
+        """Add or remove a reason why the link does not read. While there is any such reason, the
+        link reads nothing, so the other end must wait."""
         before = self.paused
         (self._reasons.discard if on else self._reasons.add)(why)
         transport = self._transport
@@ -259,8 +258,8 @@ class Link(asyncio.Protocol):
             transport.resume_reading()
 
     def read_at_once(self, size: int) -> None:
-        """Set how many bytes are read before others have their turn, if the transport supports
-        that."""
+        """Set how many bytes are read before it is the turn of other links, if the transport
+        supports this setting."""
         transport = self._transport
         if transport is not None and hasattr(transport, "max_size"):
             transport.max_size = size
@@ -271,7 +270,7 @@ class Link(asyncio.Protocol):
         return bool(self._reasons)
 
     async def wait_gone(self, seconds: float = 1.0) -> None:
-        """Wait until the connection is closed; with TLS, closing takes a while."""
+        """Wait until the connection is closed, which takes a while with TLS."""
         if self._transport is None:
             return
         try:
@@ -316,7 +315,7 @@ class Link(asyncio.Protocol):
             data = bytes(self._rest)
             self._rest = bytearray()
         if self.strange and len(data) >= frames.SHORTEST:
-            # the receiver decides by the first frame which frames are allowed after it
+            # the first frame tells the receiver which frames are allowed after it
             first = max(frames.size_at(data, 0), frames.SHORTEST)
             self._take(data[:first])
             data = data[first:]
@@ -352,8 +351,8 @@ class Link(asyncio.Protocol):
             self.refuse(problem)
 
     def _take_early(self, data: bytes, at: int) -> int:
-        """Process early bodies, and restore notifications that refer to early bodies; return where
-        these frames end."""
+        """Process early bodies, and restore notifications that refer to them; return the offset
+        where these frames end."""
         if self._early is None:
             raise frames.FrameError("found an early body, expected early bodies only from above")
         kept = self._early_in
@@ -396,24 +395,24 @@ class Link(asyncio.Protocol):
 
 
 def keep_early(link: Link, early: Early) -> None:
-    """The callback `early` of ends that forward nothing. It does nothing, because the link itself
-    keeps the early body."""
+    """A value of `early` for links that forward nothing. The function does nothing, because the
+    link itself keeps the early body."""
 
 
 def end_with_silence(transport: asyncio.Transport, seconds: float) -> None:
-    """Let the system close a connection whose other end is silent, because the other end may have
-    vanished without closing it."""
+    """If the other end of a connection is silent, let the system close the connection, because the
+    other end may have vanished without closing it."""
     found = transport.get_extra_info("socket")
     if found is None:
         return
     every = max(1, round(seconds / 3))
     wanted = {"TCP_KEEPIDLE": every, "TCP_KEEPINTVL": every, "TCP_KEEPCNT": 2,
-              # longer than back-pressure may stop the other end from reading
+              # longer than the other end may stop reading because of back-pressure
               "TCP_USER_TIMEOUT": round(5000 * seconds)}  # fmt: skip
     with contextlib.suppress(OSError):
         found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in wanted.items():
-        option = getattr(socket, name, None)  # not every system has all these options
+        option = getattr(socket, name, None)  # some systems lack some of these options
         if option is not None:
             with contextlib.suppress(OSError):
                 found.setsockopt(socket.IPPROTO_TCP, option, value)

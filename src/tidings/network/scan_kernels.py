@@ -1,13 +1,13 @@
 """Kernels that scan the fronts of frames. They return the same results as `frames.scan` and the
 loop of `Forwarder.forward`, but faster.
 
-Known labels are in a hash table with open addressing. Each place has the offset of the labels in
-`arena`, their size in bytes (-1 for a free place), and the number of their plan (-1 if it was
-dropped).
+Known labels are in a hash table with open addressing. Each place in the table has three numbers:
+the offset of the labels in `arena`, their size in bytes (-1 for a free place), and the number of
+their plan (-1 if the plan was dropped).
 
-Shapes (Q places of the table, a power of two; n frames): data uint8, the bytes of frames or of
-labels; table int64 [3, Q]: its rows are places, sizes and plans; arena uint8. Other arguments are
-integers.
+Shapes (the table has Q places, a power of two; there are n frames): data uint8, the bytes of frames
+or of labels; table int64 [3, Q], whose rows are places, sizes and plans; arena uint8. Other
+arguments are integers.
 
 Constants from other modules are passed as arguments, because a cached kernel would keep their old
 values: Numba only checks whether this file has changed.
@@ -30,11 +30,12 @@ _OFFSET, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV
 def scan_frames(
     data: Any, first: int, version: int, largest: int, shortest: int, starts: Any
 ) -> Any:  # fmt: skip
-    """Count the complete frames from the offset `first` on, up to the next switch to another
-    channel, early body or reference. Return their number, and where they end; the number is -1 if a
-    frame is invalid.
+    """Count the complete frames from the offset `first` on, until an early body, a reference, or a
+    switch to another channel. Return how many there are, or -1 if a frame is invalid, and where
+    they end.
 
-    starts int64, one for each 6 bytes of data and one more: receives where each frame begins.
+    starts int64, with one element for each 6 bytes of data and one more; receives the offset of
+    each frame.
     """
     at: Any = first
     count, size = 0, len(data)
@@ -62,7 +63,7 @@ def scan_frames(
 @short_kernel
 def find_place(data: Any, first: int, size: int, places: Any, sizes: Any, arena: Any) -> Any:
     """The place of the labels data[first : first + size] in the table, or the free place where they
-    belong. places, sizes int64 [Q], rows of the table.
+    belong. `places` and `sizes` (int64 [Q]) are rows of the table.
     """
     mixed = _OFFSET
     for at in range(first, first + size):
@@ -85,12 +86,11 @@ def find_runs(
     data: Any, start: int, end: int, done: int, last: int, table: Any, arena: Any, firsts: Any,
     found: Any,
 ) -> Any:  # fmt: skip
-    """Find runs of frames with the same plan, from `start` on: the first frame of each run, and its
-    plan. `done` frames came before; the last of them has the plan `last`. Returns the number of
-    runs, the number of frames that were processed, where the next frame begins, and why the scan
-    ended there.
+    """From `start` on, find runs of frames with the same plan: their first frames and plans. `done`
+    frames came before these; the plan of the last of them is `last`. Returns how many runs there
+    are, how many frames were processed, where the next frame begins, and why the scan ended there.
 
-    firsts, found int64 [n] or more: receive the first frames and the plans.
+    `firsts` and `found` (int64 [n] or more) receive the first frames and the plans.
     """
     places, sizes, plans = table[0], table[1], table[2]
     at: Any = start

@@ -1,8 +1,8 @@
 """Scans frames with compiled kernels in busy routers.
 
-A router at first scans frames in plain Python. After BUSY frames a thread loads the kernels, which
-takes about a second and a hundred megabytes. The results are the same with and without kernels.
-Agents, and routers with little traffic, never load the kernels.
+A router at first scans frames in plain Python. After BUSY frames, a thread loads the kernels. This
+takes about a second, and a hundred megabytes of memory. The results are the same with and without
+kernels. Agents, and routers with little traffic, never load the kernels.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any
 
 from tidings.routing.protocol import frames, messages as m
 
-BUSY = 200_000  # after this many frames, the kernels are loaded
+BUSY = 200_000  # the kernels are loaded after this many frames
 LEAST = 1 << 14  # bytes; smaller buffers are scanned in Python
-MOST_KNOWN = 100_000  # the most labels whose plans are cached
-_MOST_ARENA = 1 << 24  # the most bytes that the cached labels may take
+MOST_KNOWN = 100_000  # how many labels' plans are cached at most
+_MOST_ARENA = 1 << 24  # the most bytes of cached labels
 
 _log = logging.getLogger(__name__)
 
 
 class _KernelLoader:
-    """The kernels and numpy, once they are loaded."""
+    """The kernels and numpy, if they are loaded."""
 
     def __init__(self) -> None:
         self.kernels: Any = None
@@ -47,7 +47,7 @@ loader = _KernelLoader()
 
 
 def ask_for_kernels() -> None:
-    """Start loading the kernels, once."""
+    """Start to load the kernels, unless that has been done."""
     if not loader.asked:
         loader.asked = True
         threading.Thread(target=loader.load, name="tidings-kernels", daemon=True).start()
@@ -60,7 +60,7 @@ def load_scan_kernels() -> None:
 
 
 def scan(buffer: bytes, at: int, largest: int) -> tuple[list[int], int]:
-    """Gives the same result as `frames.scan`."""
+    """The result is the same as that of `frames.scan`."""
     kernels, numpy = loader.kernels, loader.numpy
     if kernels is None or len(buffer) - at < LEAST:
         return frames.scan(buffer, at, largest)
@@ -68,12 +68,12 @@ def scan(buffer: bytes, at: int, largest: int) -> tuple[list[int], int]:
     data = numpy.frombuffer(buffer, numpy.uint8)
     count, end = kernels.scan_frames(data, at, frames.VERSION, largest, frames.EARLY_HEAD, starts)
     if count < 0:
-        return frames.scan(buffer, at, largest)  # this call raises the right error
+        return frames.scan(buffer, at, largest)  # raises the error that says what is wrong
     return starts[:count].tolist(), end
 
 
 def new_table() -> _Table | None:
-    """A table of plans, if the kernels are loaded."""
+    """A new table of plans, or None if the kernels are not loaded."""
     return None if loader.kernels is None else _Table(loader.kernels)
 
 
@@ -87,7 +87,7 @@ class _Table:
 
     def clear(self) -> None:
         self._plans: list[Any] = []
-        self._number: dict[int, int] = {}  # numbers of plans, by the `id` of a plan
+        self._number: dict[int, int] = {}  # the `id` of a plan -> its number
         self._known = self._used = 0
         self._arena = self._numpy.zeros(1 << 12, self._numpy.uint8)
         self._table = self._empty(1 << 10)
@@ -107,7 +107,7 @@ class _Table:
     def runs(
         self, buffer: bytes, start: int, end: int, plan_of: Callable[[bytes, int], Any]
     ) -> list[tuple[int, Any]]:
-        """Find runs of frames with the same plan: the first frame and the plan of each run.
+        """Find runs of frames with the same plan; return the first frame and the plan of each run.
         `plan_of` returns the plan of unknown labels. Raise FrameError if a front does not fit into
         its frame."""
         data = self._numpy.frombuffer(buffer, self._numpy.uint8)
@@ -130,7 +130,7 @@ class _Table:
             front = frames.front_of(buffer, start)
             labels = buffer[front.labels : front.rest]
             self._learn(labels, plan_of(labels, front.marks))
-            last = -1  # plans may have been renumbered
+            last = -1  # `_learn` may have renumbered the plans
 
     def drop(self, labels: bytes) -> None:
         """Forget the plan of labels. The labels keep their place in the table."""
@@ -144,7 +144,8 @@ class _Table:
         return int(self._kernels.find_place(data, 0, len(labels), places, sizes, self._arena))
 
     def _learn(self, labels: bytes, plan: Any) -> None:
-        """Add the plan of labels. If there are too many labels, forget all others."""
+        """Add the plan of labels. Add the plan of labels; if the cache is full, first forget all
+        other labels."""
         full = self._used + len(labels) > _MOST_ARENA or len(self._plans) >= MOST_KNOWN
         if self._known >= MOST_KNOWN or full:
             self.clear()
@@ -152,7 +153,7 @@ class _Table:
         if number == len(self._plans):
             self._plans.append(plan)
         place = self._find(labels)
-        if self._table[1, place] >= 0:  # known labels whose plan was dropped
+        if self._table[1, place] >= 0:  # the labels are known, but their plan was dropped
             self._table[2, place] = number
             return
         if 2 * self._known >= self._table.shape[1]:

@@ -1,4 +1,4 @@
-"""TLS contexts with the project's settings, and TLS errors as sentences."""
+"""TLS contexts with the settings of tidings, and sentences that explain TLS errors."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ _SENTENCES = {
 
 def client_context(authorities: Path | None = None) -> ssl.SSLContext:
     """The context of a client. The server must have a certificate for its host name, signed by one
-    of these authorities or, without `authorities`, by one that this machine trusts."""
+    of these authorities. Without `authorities`, it must be signed by an authority that this machine
+    trusts."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # in our certificates, common names are names of routers, not of hosts
+    # in certificates for tidings, common names are names of routers, not of hosts
     context.hostname_checks_common_name = False
     if authorities is None:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
@@ -67,7 +68,7 @@ def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
 def load_certificate(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
     """Load a certificate into a context; raise EnvironmentProblem if it can't be used."""
     try:
-        # OpenSSL would ask for the password of a key on the terminal
+        # otherwise, OpenSSL would ask on the terminal for the password of a key
         context.load_cert_chain(certificate, key, password=_no_password)
     except (OSError, ValueError) as problem:
         reason = _reason_of(problem)
@@ -77,7 +78,7 @@ def load_certificate(context: ssl.SSLContext, certificate: Path, key: Path) -> N
 
 
 def load_authorities(context: ssl.SSLContext, authorities: Path) -> None:
-    """Make a context trust authorities; raise EnvironmentProblem if they can't be used."""
+    """Let a context trust these authorities; raise EnvironmentProblem if they can't be used."""
     try:
         context.load_verify_locations(authorities)
     except (OSError, ValueError) as problem:
@@ -87,9 +88,9 @@ def load_authorities(context: ssl.SSLContext, authorities: Path) -> None:
 
 
 def names_in(certificate: Mapping[str, Any]) -> frozenset[str]:
-    """The names of routers in a certificate, as `getpeercert` returns it: the names in our URIs, or
-    the common name if there is no such URI. DNS names are ignored: they name the hosts on which a
-    server may listen, not the router."""
+    """The names of routers in a certificate, given in the form of `getpeercert`: the names in URIs
+    of tidings, or the common name if there is no such URI. DNS names are ignored: they name the
+    hosts on which a server may listen, not the router."""
     uris = {value for kind, value in certificate.get("subjectAltName", ()) if kind == "URI"}
     names = {unquote(value.removeprefix(OURS)) for value in uris if value.startswith(OURS)}
     if names:
@@ -99,7 +100,7 @@ def names_in(certificate: Mapping[str, Any]) -> frozenset[str]:
 
 
 def sentence_of(problem: BaseException) -> str:
-    """What went wrong with a connection, as a sentence about the other end."""
+    """A sentence about the other end that says what went wrong with a connection."""
     if isinstance(problem, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {problem.verify_message.rstrip('.')}"
     if isinstance(problem, ssl.SSLError):

@@ -1,4 +1,4 @@
-"""New connections to a TLS server, until the handshake is done.
+"""Handle new connections to a TLS server until their handshakes are done.
 
 An asyncio server silently drops clients that fail the TLS handshake. A probe examines the first
 bytes before TLS reads them. A client without TLS gets a readable refusal, and `on_refused` is
@@ -46,16 +46,16 @@ class TlsProbe(asyncio.Protocol):
         self._early = b""  # data that arrived before the link was created
         self._is_refused = False
         self._lost = asyncio.Event()
-        self._there = asyncio.Event()  # set when the first bytes arrived, or the connection ended
+        self._there = asyncio.Event()  # set at the first bytes, or at the end of the connection
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        # before Python 3.11.5, a transport that is paused here still reads
+        # before Python 3.11.5, a transport would go on reading if it were paused here
         asyncio.get_running_loop().call_soon(self._begin, transport)
 
     def _begin(self, transport: asyncio.Transport) -> None:
-        transport.pause_reading()  # the first bytes are for TLS
+        transport.pause_reading()  # keep the first bytes for TLS
         self._spawn(self._enter(transport))
 
     def data_received(self, data: bytes) -> None:
@@ -115,7 +115,7 @@ class TlsProbe(asyncio.Protocol):
             link.connection_lost(None)
 
     async def _say_in_the_clear(self, transport: asyncio.Transport) -> None:
-        # closing a socket with unread data discards the data that it still has to send
+        # closing a socket with unread input would also discard the output that is not sent yet
         self._is_refused = True
         transport.resume_reading()
         transport.write(frames.encode(m.Goodbye(IN_THE_CLEAR)))
@@ -128,7 +128,8 @@ class TlsProbe(asyncio.Protocol):
 
 
 async def _first_bytes(transport: asyncio.Transport, there: asyncio.Event) -> bytes:
-    """Peek at the first bytes; empty if the other end has closed the connection."""
+    """Look at the first bytes without consuming them. The result is empty if the other end has
+    closed the connection."""
     loop = asyncio.get_running_loop()
     number = transport.get_extra_info("socket").fileno()
     with socket.socket(fileno=os.dup(number)) as copy:
@@ -144,6 +145,6 @@ async def _first_bytes(transport: asyncio.Transport, there: asyncio.Event) -> by
 
 
 def _is_tls(first: bytes) -> bool:
-    """Whether these bytes begin a TLS connection. A greeting without TLS that begins with these
-    bytes would have to be longer than 64 KiB."""
+    """Are these the first bytes of a TLS connection? If a greeting without TLS began with these
+    bytes, it would have to be longer than 64 KiB."""
     return first[0] == 0x16 and (len(first) < 3 or (first[1] == 3 and first[2] in (1, 2, 3)))

@@ -16,12 +16,12 @@ from tidings.network.router_url import RouterUrl, parse_address
 from tidings.network.tls import Path, context_for, sentence_of
 from tidings.routing.protocol import frames, messages as m
 
-PATIENCE = 10.0  # seconds without a report, after which watching fails
+PATIENCE = 10.0  # watching fails after this many seconds without a report
 
 
 class Watching:
     """An asynchronous iterator of reports; only the latest is kept. The iterator raises
-    EnvironmentProblem when the link ends, and Refusal if the node refused the watcher."""
+    EnvironmentProblem when the link ends, or Refusal if the node has refused the watcher."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -55,7 +55,7 @@ class Watching:
             elif isinstance(message, m.Report):
                 self._latest = message
                 self._news.set()
-                link.send(m.Watch())  # a silent neighbour would be disconnected
+                link.send(m.Watch())  # because silent neighbours are disconnected
             elif isinstance(message, m.Goodbye):
                 if not link.name:
                     self._over = Refusal(message.reason)
@@ -67,7 +67,7 @@ class Watching:
 
 
 class _Inspecting:
-    """One question, and its answer."""
+    """One request, and its answer."""
 
     def __init__(self) -> None:
         self.answer: asyncio.Future[m.Inspected] = asyncio.get_running_loop().create_future()
@@ -104,7 +104,8 @@ async def inspect(
     tls: ssl.SSLContext | None = None,
     authorities: Path | None = None,
 ) -> m.Inspected:
-    """What the node at an address has learnt about the relations of the channel; see `connect`."""
+    """What the node at this address has learnt about the relations in the channel. For the
+    arguments, see `connect`."""
     host, port, channel, _ = place = parse_address(address)
     found = _Inspecting()
     link = await _connect(

@@ -17,7 +17,7 @@
     tags/             who tags the notifications that the agent publishes
     arrow_rows.py     the rows of Arrow data as notifications
 
-Used by agent.py and blocking.py. Users get the names from `tidings`. Start at subscription.py.
+Used by agent.py and `blocking`. Users get the names from `tidings`. Start at subscription.py.
 """
 
 from tidings.network.agents.agent_link import LinkState

@@ -1,5 +1,5 @@
-"""One channel of an agent: a small router, with the application's subscriptions and publications
-as its neighbours. So a notification that matches several subscriptions crosses the link only
+"""One channel of an agent: a small router, whose neighbours are the application's subscriptions and
+publications. A notification that matches several subscriptions therefore crosses the link only
 once."""
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from tidings.routing.protocol import (
 )
 
 UPSTREAM = "<upstream>"
-FEW = 8  # more publications than this are sent together, directly over the link
+FEW = 8  # if there are more publications than this, they are sent together, directly over the link
 MOST_UNREAD = 100_000  # the most unread notifications of one subscription
 ANONYMOUS = "agent-"  # the prefix of the names of agents that were given no name
-BUSY = 1 << 20  # while more bytes wait to be sent, publications are not repeated
+BUSY = 1 << 20  # publications are not repeated while more bytes than this wait to be sent
 Order = Literal["serial", "none"]
-HEADER_PATIENCE = 5.0  # seconds to wait for a preprocessor that makes a header
+HEADER_PATIENCE = 5.0  # how many seconds a preprocessor may take to make a header
 
 
 class AgentChannel(Publishing):
@@ -67,7 +67,7 @@ class AgentChannel(Publishing):
         self._is_anonymous = hello.name.startswith(ANONYMOUS) and not hello.token
         self._router = MovingRouter(hello.name, UPSTREAM, times, Cache(1000), draw_life(), NONE)
         self._subscriptions: dict[int, tuple[Subscriber, Subscription]] = {}
-        self._texts: dict[int, str] = {}  # filters as the application wrote them
+        self._texts: dict[int, str] = {}  # number -> the filter as the application wrote it
         self._live: tuple[str, ...] | None = None  # filters that match the current notification
         self._next = 1
         self._tasks: list[asyncio.Task[None]] = []
@@ -79,13 +79,13 @@ class AgentChannel(Publishing):
         )  # fmt: skip
         self._moving: Moving | None = None
         self.take_suggested: Callable[[m.Suggested | m.Changed], object] = lambda _: None
-        """Gets the answers to what a preprocessor suggests, and to its other questions."""
+        """Receives the answers to what a preprocessor suggested and requested."""
         link.add(self)
 
     # -- for applications ----------------------------------------------------------------------
 
     def begin_tagging(self) -> None:
-        """Begin to tag in the way that the application chose. Until that is possible, the
+        """Begin to tag in the way that the application has chosen. Until that is possible, the
         rendezvous point tags."""
         if self._tagging == "local":
             self._tasks.append(asyncio.create_task(self._following.follow_forever()))
@@ -94,13 +94,14 @@ class AgentChannel(Publishing):
 
     @property
     def tag(self) -> Tagging:
-        """Who tags what is published in this channel."""
+        """Which program tags the notifications that are published in this channel."""
         return self._tagging
 
     async def wait_for_tagging(self, timeout: float | None = None) -> None:
         """Wait until notifications can be tagged in the way that the application chose: by this
-        process, or by a preprocessor. A preprocessor is awaited for at most a second. Raise Refusal
-        if the rendezvous point refuses to send its nodes, and TimedOut after `timeout` seconds."""
+        process, or by a preprocessor. Wait at most a second for a preprocessor. Raise Refusal if
+        the rendezvous point does not allow the agent to read its nodes, and TimedOut after
+        `timeout` seconds."""
         if self._tagging == "local":
             try:
                 async with asyncio.timeout(timeout):
@@ -178,7 +179,7 @@ class AgentChannel(Publishing):
         if not await self._preprocessors.wait_for_any(HEADER_PATIENCE):
             self._check_admitted()
         problem: TidingsError = EnvironmentProblem("no preprocessor of the channel answers")
-        for _ in range(max(1, len(self._preprocessors))):  # some preprocessors may sign no grants
+        for _ in range(max(1, len(self._preprocessors))):  # not all of them may sign grants
             found = await self._preprocessors.place(interest, dialect, signs=True)
             if found is not None and found.grant:
                 return SignedGrant(found.grant, interest, dialect)
@@ -198,7 +199,7 @@ class AgentChannel(Publishing):
         self._agent_link.remove(self)
 
     def end(self) -> None:
-        """End everything in this channel, without waiting."""
+        """End everything in this channel, without waiting for acknowledgments."""
         self.is_closed = True
         for machine, subscription in [*self._subscriptions.values()]:
             subscription.close()
@@ -225,30 +226,31 @@ class AgentChannel(Publishing):
         timeout: float | None = None,
         related: float | None = None,
     ) -> Subscription:
-        """Subscribe to a filter in a dialect: a text or, for dialects of JSON, also the object. Use
-        `async with` to wait until the subscription is in force, for at most `timeout` seconds; it
-        raises Refusal if the rendezvous point refuses the filter. The subscription holds at most
-        `most` unread notifications; the rest stays at the rendezvous point until there is room.
-        Notifications come in the order of their serials: if one is missing, later ones wait until
-        it arrives or is known to be lost. With `order="none"`, later notifications do not wait.
-        With `fast`, missing notifications are neither noticed nor requested, and the order is
-        arbitrary. After an interruption of more than `drop_after` seconds, the subscription ends
-        with a `Break`.
+        """Subscribe to a filter in some dialect. The filter is a text or, in dialects that are
+        JSON, also an object. Use `async with` to wait until the subscription is in force, for at
+        most `timeout` seconds; it raises Refusal if the rendezvous point refuses the filter. The
+        subscription holds at most `most` unread notifications; all others stay at the rendezvous
+        point until there is room. Notifications are delivered in the order of their serials: if one
+        is missing, later ones wait until the missing one arrives or is known to be lost. With
+        `order="none"`, later notifications do not wait for missing ones. With `fast`, missing
+        notifications are neither noticed nor requested, and the order is arbitrary. After an
+        interruption of more than `drop_after` seconds, the subscription ends with a `Break`.
 
-        With a `name` the subscription is durable: the rendezvous point keeps notifications for it
-        until they are confirmed (`Subscription.confirm`), even while no agent is connected. An
-        agent that subscribes again with the same name, token and filter continues after the last
-        confirmed notification.
+        A subscription with a `name` is durable: the rendezvous point keeps notifications for it
+        until they are confirmed (`Subscription.confirm`), even while no agent is connected. If an
+        agent subscribes again with the same name, token and filter, it continues after the last
+        notification that it confirmed.
 
         With `related`, a number above 0 and at most 1, the subscriber also gets notifications that
-        do not match but are related by at least this weight; they have `Delivery.related`. The
-        channel must have relations, and the filter must name a place, a time, a tag or a person.
+        do not match but are related by at least this weight. `Delivery.related` then contains the
+        weight and the reasons. This needs a channel with relations, and a filter that names a
+        place, a time, a tag or a person.
 
         Instead of a filter, `node` can be the number of a node that another client obtained
-        (`Subscription.node`, `node_of`). The rights and limits of the node's filter apply. Or
-        `grant` is a signed grant (see the method `grant`): then the router accepts the subscription
-        by itself, and the agent renews the grant before it expires. Raise Refusal if the router
-        refuses the grant."""
+        (`Subscription.node`, `node_of`). The subscription then has the rights and limits of that
+        node's filter. Or `grant` can be a signed grant (see the method `grant`): then the router
+        accepts the subscription by itself, and the agent renews the grant before it expires. Raise
+        Refusal if the router refuses the grant."""
         if self.is_closed:
             raise Refusal(CLOSED)
         if not isinstance(interest, str):  # dialects of JSON
@@ -315,9 +317,9 @@ class AgentChannel(Publishing):
             self._hand_over(number, machine.start(self._now))
 
     async def drop_named(self, name: str, timeout: float | None = None) -> None:
-        """End the named subscription of this agent, whatever its filter is; its notifications are
-        no longer kept. It is no error if there is no subscription of that name. Raise TimedOut
-        after `timeout` seconds."""
+        """End the subscription of this agent that has this name, whatever its filter is;
+        notifications are no longer kept for it. It is no error if there is no subscription of that
+        name. Raise TimedOut after `timeout` seconds."""
         if not name or self._is_anonymous:
             raise Refusal(
                 "found a subscription or an agent without a name; call drop_named(NAME) on an "
@@ -374,8 +376,8 @@ class AgentChannel(Publishing):
         self._hand_over(PUBLISHER, self._publisher.join(self._now))
 
     def interrupt(self, reason: str) -> None:
-        """The link has ended, or the channel is no longer served. Messages that arrive over the
-        second link are still processed."""
+        """Handle the end of the link, or of the channel at the node above. Messages that arrive
+        over the second link are still processed."""
         if self.direct.is_used:
             return
         for machine, subscription in self._subscriptions.values():
@@ -384,14 +386,14 @@ class AgentChannel(Publishing):
 
     def refuse(self, reason: str) -> None:
         """The node above does not serve this channel. The publisher is told that unacknowledged
-        notifications were refused, so they are not sent again."""
+        notifications were refused, so that it does not send them again."""
         self.refusal = reason
         self.interrupt(reason)
         self._give_up(reason)
         self._begin_publishing()
 
     def displace(self, reason: str) -> None:
-        """The agent has lost its link for good. Subscriptions are also refused."""
+        """Handle the final loss of the agent's link. Subscriptions are also refused."""
         self.refuse(reason)
         for machine, subscription in self._subscriptions.values():
             machine.refuse(reason)
@@ -428,8 +430,8 @@ class AgentChannel(Publishing):
     # -- for the second link -------------------------------------------------------------------
 
     def _nodes_in_force(self) -> list[int] | None:
-        """The nodes of all subscriptions: empty if there are too many for a second link, and None
-        if some are not in force yet."""
+        """The nodes of all subscriptions. The result is empty if there are too many nodes for a
+        second link, and None if some subscriptions are not in force yet."""
         if len(self._subscriptions) > m.MOST_DIRECT:
             return []
         machines = [machine for machine, _ in self._subscriptions.values()]
@@ -442,7 +444,8 @@ class AgentChannel(Publishing):
         self._agent_link.note_change()
 
     def _end_directly(self, reason: str) -> None:
-        """The second link has ended. If the link to the router is also lost, no link is left."""
+        """Handle the end of the second link. If the link to the router is also lost, the
+        subscriptions are interrupted."""
         if not self._agent_link.is_linked:
             self.interrupt(reason)
 
@@ -451,10 +454,10 @@ class AgentChannel(Publishing):
         self._tasks = [one for one in self._tasks if not one.done()] + [task]
 
     def tick(self, now: float) -> None:
-        """Do the work that is due."""
+        """Do the periodic work for which it is time."""
         self._dispatch(self._router.tick(now))
         link = self._agent_link
-        if link.waiting < BUSY and link.has_credit(self):  # no repetitions while much is unsent
+        if link.waiting < BUSY and link.has_credit(self):  # repeat nothing while much is unsent
             self._hand_over(PUBLISHER, self._publisher.tick(now))
         for number, (machine, subscription) in [*self._subscriptions.items()]:
             self._hand_over(number, machine.tick(now))
@@ -473,9 +476,10 @@ class AgentChannel(Publishing):
         return self._agent_link.has_room() and self._agent_link.has_credit(self)
 
     def _hand_over(self, sender: Name, sent: list[Sent]) -> None:
-        """Pass the messages of one of our state machines to our router. The router would forward
-        publications unchanged. So if there are many, only the first passes through the router,
-        which notes where the answers go; the rest are sent directly."""
+        """Pass the messages of one of the agent's state machines to the agent's own router. The
+        router would forward publications unchanged. If there are many publications, only the first
+        passes through the router, which notes where the answers must go; the others are sent
+        directly over the link."""
         if sender == PUBLISHER and len(sent) > FEW and self._agent_link.is_linked:
             rest = [message for _, message in sent[1:] if isinstance(message, m.Publish)]
             if len(rest) == len(sent) - 1 and isinstance(sent[0][1], m.Publish):
@@ -486,7 +490,7 @@ class AgentChannel(Publishing):
             self._dispatch(self._router.receive(sender, message, self._now))
 
     def _dispatch(self, sent: list[Sent]) -> None:
-        """Send the messages of our router over the link, or to one of our state machines."""
+        """Send messages of the agent's own router over the link, or to a state machine."""
         for to, message in sent:
             if to == UPSTREAM:
                 self._agent_link.send(self, message)
@@ -501,16 +505,17 @@ class AgentChannel(Publishing):
                 subscription.wake()
 
     def _texts_for(self, message: m.Notification) -> tuple[str, ...]:
-        """The agent's filters that match a notification from above: those of the subscriptions to
-        which our router forwards it."""
+        """Those of the agent's filters that match a notification from above: the filters of the
+        subscriptions to which the agent's own router forwards it."""
         marks = find_exact(message)
         ways = self._router.ways(tuple([mark.label for mark in marks])) if marks else {}
         return tuple([self._texts[one] for one in ways if one in self._texts])
 
     def _list_matching(self, number: int, message: m.Notification) -> tuple[str, ...]:
-        """The filters that match a delivered notification. Our router may not know the labels of a
-        recovered notification. Then only filters that are known to match are returned. They include
-        the filter of the subscription `number`, unless the notification is only related to it."""
+        """The filters that match a delivered notification. The agent's own router may not know the
+        labels of a recovered notification. In that case, only filters that are known to match are
+        returned. The filter of the subscription `number` is among them, unless the notification is
+        only related to it."""
         if self._live is not None:
             return self._live
         marks = find_exact(message)

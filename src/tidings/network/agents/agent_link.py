@@ -1,7 +1,7 @@
 """The link of an agent to a router, which all channels of the agent share.
 
 When the link is lost, the agent connects again, to the next of several routers. Every channel has a
-number on the link; the channel in the address that the agent connected to has number 0.
+number on the link. Number 0 is the channel in the address to which the agent connected.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ GREETING = 10.0  # how many seconds the router may take to answer
 class LinkState(msgspec.Struct, frozen=True):
     """Whether an agent is linked to a router: if so, to which one (`router`, as "host:port");
     otherwise the reason why it is not, and the router that it tries next or tried last. `since` is
-    the time of the last change, in seconds since 1970. `direct` is the address of the rendezvous
-    point if notifications come from there over a second link."""
+    when the link was last lost or made, in seconds since 1970. `direct` is the address of the
+    rendezvous point if notifications arrive from there over a second link."""
 
     linked: bool
     router: str
@@ -70,16 +70,17 @@ class AgentLink:
         self.times = times
         self._on_link = on_link
         self._gone = ""  # why there is no link, as passed to `on_link`
-        self._since = time.time()  # when the link last changed
-        self._places = deque(places)  # routers; the first is connected, or is tried next
+        self._since = time.time()  # when the link was last lost or made
+        self._places = deque(places)  # the first is connected, or is tried next
         self.tls = tls
         self._link: Link | None = None
         self._refusal = self._reason = self._publisher = ""
-        self._replaced = ""  # the reason, if another program has taken the name of this agent
+        self._replaced = ""  # the reason, if another program now uses the name of this agent
         self.router_name = ""
         """The name of the router that is linked, or was linked last."""
-        self._new: tuple[Link, RouterUrl] | None = None  # the link to which the agent moves
-        self._moved: set[RouterUrl] = set()  # the router to which the agent moved, if any
+        self._new: tuple[Link, RouterUrl] | None = None  # the link to which the agent is moving
+        # The router to which the agent moved, unless it was given the address of this router.
+        self._moved: set[RouterUrl] = set()
         self._lost = asyncio.Event()
         self._change = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -120,12 +121,12 @@ class AgentLink:
         return LinkState(linked, self._where, "" if linked else self._reason, self._since)
 
     def overdue(self, what: str, timeout: float | None) -> TimedOut:
-        """The error that is raised if something took too long."""
+        """The error to raise if something took too long."""
         why = f": {self._gone}" if self._gone else ""
         return TimedOut(f"{what} after {timeout or 0:g} seconds{why}")
 
     def note_change(self) -> None:
-        """Wake the tasks that wait for a message, because one arrived over another link."""
+        """Wake the tasks that wait for a message: a message has arrived over another link."""
         self._change.set()
 
     async def wait_for_change(self) -> None:
@@ -184,7 +185,7 @@ class AgentLink:
         return True
 
     def publish_all(self, channel: LinkedChannel, messages: Sequence[m.Publish]) -> None:
-        """Send publications of a channel; those without credit wait."""
+        """Send publications of a channel; let them wait while it has no credit."""
         if self._link is not None and not channel.refusal:
             self._publish(self._link, self._numbers[channel], messages)
 
@@ -204,7 +205,7 @@ class AgentLink:
             link.send_all(messages, number)
 
     def has_credit(self, channel: LinkedChannel) -> bool:
-        """Can a channel publish at once? It can if none of its publications waits for credit."""
+        """Can a channel publish now? It can if none of its publications waits for credit."""
         return not self._flow.waits(self._numbers.get(channel, 0))
 
     def send_first(self, message: m.Message) -> None:
@@ -218,7 +219,7 @@ class AgentLink:
 
     @property
     def waiting(self) -> int:
-        """Bytes that are not sent yet."""
+        """How many bytes are not sent yet."""
         return 0 if self._link is None else self._link.waiting
 
     def has_room(self) -> bool:
@@ -233,9 +234,9 @@ class AgentLink:
         return self._places[0]
 
     async def move(self, place: RouterUrl) -> bool:
-        """Use another router from now on; return False if it can't be used, or if there is no link
-        now. The old link is used until the new router has answered. The routers given at first are
-        still used when the link is lost."""
+        """Use another router from now on. Return False if the agent can't use that router, or has
+        no link now. The old link is used until the new router has answered. If the link is lost,
+        the agent still tries the routers that were given at first."""
         if self._link is None or self._new is not None:
             return False
         new: Link | None = None
@@ -272,7 +273,8 @@ class AgentLink:
         return f"{self._places[0].host}:{self._places[0].port}"
 
     async def _connect_to_any(self) -> None:
-        """Connect to the first router that can be reached. If none can, raise the first problem."""
+        """Connect to the first router that can be reached. If no router can be reached, raise the
+        error of the first attempt."""
         problems: list[TidingsError] = []
         for _ in range(len(self._places)):
             try:
@@ -334,14 +336,14 @@ class AgentLink:
             await self._lost.wait()
             if not self._gone:
                 self._tell_link(self._refusal)
-                self._places.rotate(-1)  # another router may answer at once
+                self._places.rotate(-1)  # perhaps another router answers at once
             if self._replaced:  # reconnecting would take the name from the other program
                 for channel in [*self._numbers]:
                     channel.displace(self._replaced)
                 self._change.set()
                 return
             await asyncio.sleep(pause)
-            if self._link is not None:  # the agent has moved meanwhile
+            if self._link is not None:  # meanwhile, the agent has moved
                 self._lost.clear()
                 self._tell_link("")
                 continue
@@ -352,12 +354,12 @@ class AgentLink:
                 self._tell_link("")
             except TidingsError as problem:
                 self._refusal = str(problem)
-                if isinstance(problem, Refusal):  # the router is back, but refuses this agent
+                if isinstance(problem, Refusal):  # the router answers again, but refuses this agent
                     self._tell_link(self._refusal)
                 self._lost.set()  # try again
 
     def _tell_link(self, gone: str) -> None:
-        """Report that the link was lost, with the reason, or that it is back."""
+        """Report that the link was lost, and why; or report that it is back."""
         if gone != self._gone:
             self._gone = gone
             if self._on_link is not None:
@@ -380,7 +382,7 @@ class AgentLink:
 
     def _receive(self, link: Link, buffer: bytes, starts: list[int]) -> None:
         if link.name and link is not self._link:
-            return  # the agent has moved to another router
+            return  # the agent now uses another router
         for start in starts:
             message = frames.decode(buffer, start)
             if isinstance(message, m.Welcome):
@@ -413,7 +415,7 @@ class AgentLink:
         self._change.set()
 
     def _is_new(self, link: Link) -> bool:
-        """Is this the link to a router that the agent is moving to, and not its current link?"""
+        """Is this the link to which the agent is moving, and not its current link?"""
         return self._link is not None and link is not self._link
 
     def _begin(self, link: Link, message: m.Welcome) -> None:
@@ -463,7 +465,7 @@ class AgentLink:
                 self._pulse(self._link, now)
 
     def _pulse(self, link: Link, now: float) -> None:
-        """Repeat the last message in each channel, and try to open refused channels again."""
+        """Repeat the last message of each channel, and try again to open refused channels."""
         if now - self._pulsed >= self.times.resubscribe:
             self._pulsed = now
             pulse = self._repeats.pulse()

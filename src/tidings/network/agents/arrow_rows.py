@@ -1,5 +1,5 @@
-"""The rows of Arrow data as notifications: the columns are attributes, and the column `payload`, if
-there is one, is the payload.
+"""The rows of Arrow data as notifications. The columns are attributes, except that a column named
+`payload` is the payload.
 
     symbol  price  payload              attributes                          payload
     ACME    95.5   b"..."      ──>      {"symbol":"ACME","price":95.5}      b"..."
@@ -34,19 +34,21 @@ class _Stream(Protocol):
 
 
 ArrowRows = _Array | _Stream
-"""Anything with the Arrow PyCapsule interface: tables of pyarrow, pandas, polars, DuckDB."""
+"""Anything with the Arrow PyCapsule interface, such as a table of pyarrow, pandas, polars or
+DuckDB."""
 
 
 def pairs_of(notifications: Pairs | ArrowRows) -> Iterator[tuple[Mapping[str, Any] | bytes, bytes]]:
     """Pairs of attributes and payload, from such pairs or from anything with the Arrow PyCapsule
-    interface. The attributes may already be encoded."""
+    interface. The attributes may be given in an encoded form."""
     if hasattr(notifications, "__arrow_c_array__") or hasattr(notifications, "__arrow_c_stream__"):
         return _rows(notifications)
     return iter(cast(Pairs, notifications))
 
 
 def check_pair(one: Any) -> tuple[Mapping[str, Any] | bytes, bytes]:
-    """The attributes and the payload of a notification. Raise Refusal if it is not such a pair."""
+    """The attributes and the payload of a notification. Raise Refusal if the notification is not
+    such a pair."""
     if isinstance(one, tuple | list) and len(one) == 2:
         attributes, payload = one
         return attributes, payload
@@ -57,7 +59,7 @@ def check_pair(one: Any) -> tuple[Mapping[str, Any] | bytes, bytes]:
 
 
 def _rows(given: Any) -> Iterator[tuple[bytes, bytes]]:
-    import pyarrow as pa  # not needed by agents that publish no Arrow data
+    import pyarrow as pa  # only agents that publish Arrow data need it
 
     from tidings.notifications import encode_rows
 

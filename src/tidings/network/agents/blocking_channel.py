@@ -35,8 +35,8 @@ class Runner(Protocol):
 
 
 class BlockingChannel(Generic[_Told]):
-    """One channel over the link of a blocking agent; see `AgentChannel`. It has the methods of the
-    agent, for this channel."""
+    """One channel over the link of a blocking agent; see `AgentChannel`. A blocking channel has the
+    methods of the agent, for this channel."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class BlockingChannel(Generic[_Told]):
         channel: AgentChannel,
         subscribe: Callable[..., Coroutine[Any, Any, _Told]],
     ) -> None:
-        """`subscribe` makes a blocking subscription, in the loop of the agent."""
+        """`subscribe` makes a blocking subscription; it runs in the event loop of the agent."""
         self._agent = agent
         self._channel = channel
         self._subscribe = subscribe

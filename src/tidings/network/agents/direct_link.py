@@ -4,8 +4,8 @@
       ^                              └── nothing: move back to the tree, and close the link
       └── every half minute while there is a second link; less and less often while there is none
 
-If the second link can't be made, because of a firewall for example, nothing changes. If it is lost,
-the subscriptions continue through the tree, and the agent applies again later.
+If the second link can't be made, for example because of a firewall, nothing changes. If the second
+link is lost, the subscriptions continue through the tree, and the agent applies again later.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tidings.routing.protocol import messages as m
 
 DIRECT = "<direct>"
 """The name under which the router of an agent knows the rendezvous point."""
-SETTLED = 1.0  # the agent applies when no subscription began or ended for this many seconds
+SETTLED = 1.0  # the agent applies after this many seconds without a change of subscriptions
 PAUSES = (30.0, 600.0)  # the first and the longest pause in seconds after a failed attempt
 GREETING = 10.0  # how many seconds the rendezvous point may take to answer
-PARTS = 4  # a ticket is renewed after its lifetime divided by this number
+PARTS = 4  # a ticket is renewed after a quarter of its lifetime
 
 
 class DirectLink:
-    """The second link of one channel. To that link, this object is its only channel."""
+    """The second link of one channel. For that link, this object is the only channel."""
 
     def __init__(
         self,
@@ -48,9 +48,10 @@ class DirectLink:
         *,
         enabled: bool,
     ) -> None:
-        """`wanted` returns the nodes of the subscriptions: empty if there are too many, and None if
-        some are not in force yet. `send_up` sends to the router of the tree, `dispatch` sends the
-        messages of the agent's own router; `received` and `ended` are called for this link."""
+        """`wanted` returns the nodes of the subscriptions. It returns no nodes if there are too
+        many, and None if some subscriptions are not in force yet. `send_up` sends a message to the
+        router of the tree; `dispatch` sends the messages of the agent's own router. `received` and
+        `ended` are called for the messages and the end of this link."""
         self.channel_name = channel
         self.refusal = ""
         self._home = home
@@ -65,9 +66,9 @@ class DirectLink:
         self._link: AgentLink | None = None
         self._is_connecting = False
         self._request = 0
-        self._nodes: tuple[int, ...] = ()  # the nodes in the last application
-        self._above: tuple[int, ...] = ()  # the nodes above `_nodes`, from the last answer
-        self._changed = float("inf")  # when the wanted nodes last changed
+        self._nodes: tuple[int, ...] = ()  # the nodes that the last `Apply` named
+        self._above: tuple[int, ...] = ()  # the nodes above `_nodes`, according to the last answer
+        self._changed = float("inf")  # when the wanted nodes changed last
         self._due = 0.0
         self._pause = PAUSES[0]
         self.address = ""
@@ -89,7 +90,7 @@ class DirectLink:
     # -- applying ------------------------------------------------------------------------------
 
     def tend(self, now: float) -> None:
-        """Apply for a link, or for its renewal, if that is due."""
+        """Apply for a link, or for its renewal, if it is time."""
         if not self._is_enabled or self._is_connecting:
             return
         if self._link is not None and not self.is_used and not self._router.is_moving:
@@ -177,15 +178,15 @@ class DirectLink:
         self._dispatch(self._router.move(DIRECT, time.monotonic()))
 
     def interrupt(self, reason: str) -> None:
-        """The link is lost."""
+        """Handle the loss of the link."""
         self._back_off(time.monotonic())
         self._end(reason)
 
     def refuse(self, reason: str) -> None:
-        """The channel has number 0, and can't be refused."""
+        """The channel has the number 0 on this link, and can't be refused."""
 
     def displace(self, reason: str) -> None:
-        """Another link has taken the name of this one; the agent's link to its router continues."""
+        """Another link now uses the name of this one. The agent's link to its router continues."""
         self.interrupt(reason)
 
     def receive(self, message: m.Message) -> None:
@@ -196,7 +197,7 @@ class DirectLink:
             self._received(message)
 
     def tick(self, now: float) -> None:
-        """The agent's own channel does all periodic work."""
+        """The periodic work is all done by the agent's own channel."""
 
 
 async def _close(link: AgentLink) -> None:

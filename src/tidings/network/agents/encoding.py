@@ -4,8 +4,8 @@ has.
     plain values, decimals                         ──> JSON
     times, dates, NaN and infinite numbers too     ──> MessagePack, because JSON has none of them
 
-A date becomes its midnight in UTC, and a time without a zone is in UTC, as in filters. Values of
-NumPy and pandas become equal Python values.
+A date becomes midnight in UTC, and a time without a zone is taken as UTC, as in filters. Values of
+NumPy and pandas are replaced by equal Python values.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ _encode_map = msgspec.msgpack.Encoder().encode
 
 
 def encode_attributes(attributes: Mapping[str, Any] | bytes | bytearray | memoryview) -> bytes:
-    """Encode attributes; bytes are already encoded. Raise Refusal if filters can't test a value."""
+    """Encode attributes; attributes that are bytes count as already encoded. Raise Refusal if there
+    is a value that filters can't test."""
     try:
         return _encode(attributes)
-    except UnicodeEncodeError as problem:  # JSON and MessagePack are UTF-8
+    except UnicodeEncodeError as problem:  # because JSON and MessagePack are UTF-8
         found = problem.object[problem.start]
         raise Refusal(
             f"attributes: found an unpaired surrogate, U+{ord(found):04X}, expected valid Unicode"
@@ -74,7 +75,7 @@ def _is_plain(value: dict[Any, Any] | list[Any], levels: int) -> bool:
         return False
     if type(value) is dict:
         try:
-            "".join(value)  # the fastest way to find a key that is not a string
+            "".join(value)  # there is no faster way to find a key that is not a string
         except TypeError:
             return False
     for one in value.values() if type(value) is dict else value:
@@ -89,8 +90,8 @@ def _is_plain(value: dict[Any, Any] | list[Any], levels: int) -> bool:
 class _Converting:
     """Converts values to types of JSON or MessagePack."""
 
-    needs_map = False  # is there a value that JSON does not have?
-    decimal = ""  # an attribute with a decimal that no double equals
+    needs_map = False  # whether there is a value that JSON can't express
+    decimal = ""  # the name of an attribute with a decimal that no double equals
 
     def convert(self, given: Any, name: str, levels: int) -> Any:
         value = normalise(given)
@@ -122,7 +123,7 @@ class _Converting:
 
     def _convert_other(self, value: Any, name: str, levels: int) -> Any:
         if not isinstance(value, bytes | bytearray | memoryview):
-            try:  # such as a UUID, an enum or a dataclass
+            try:  # for instance a UUID, an enum or a dataclass
                 found = msgspec.to_builtins(value, builtin_types=(dt.datetime, dt.date, Decimal))
             except (TypeError, ValueError):
                 found = value

@@ -1,9 +1,10 @@
-"""Signed grants of an agent: obtained from a preprocessor, presented to the router, and renewed.
+"""The signed grants of an agent. A preprocessor issues them; the agent presents them to its router,
+and renews them.
 
     agent ──Propose──> preprocessor ──signed grant──> agent ──Present──> router, on each new link
                                                         ^── again, when half of its time is over
 
-A grant is presented before the messages that need it, and links keep the order.
+A grant is presented before the messages that need it, and links deliver messages in order.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from tidings.network.agents.refusals import Refusal
 from tidings.routing.clients import Subscriber
 from tidings.routing.protocol import DEFAULT_DIALECT, messages as m, unpack_grant
 
-FIRST = 1 << 61  # the first request number; other questions of an agent have lower numbers
-AGAIN = 30.0  # seconds before another attempt to renew a grant
+FIRST = 1 << 61  # the first request number; the agent's other requests have lower numbers
+AGAIN = 30.0  # seconds before another attempt to renew the same grant
 
 
 class SignedGrant(msgspec.Struct, frozen=True):
-    """A preprocessor's permission to subscribe to a node: for one agent, until it expires. `data`
+    """A preprocessor's permission for one agent to subscribe to a node, until a given time. `data`
     is opaque; it can be stored, and used later as `SignedGrant(data)`. The agent renews a grant
     only if the object still has its filter."""
 
@@ -33,7 +34,7 @@ class SignedGrant(msgspec.Struct, frozen=True):
 
     @property
     def node(self) -> int:
-        """The number of the node; 0 if `data` is not a grant."""
+        """The number of the node of the grant; 0 if `data` is not a grant."""
         found = unpack_grant(self.data)
         return 0 if found is None else found.node
 
@@ -53,17 +54,17 @@ class _Held(msgspec.Struct):
 
 
 class HeldGrants:
-    """The grants that the subscriptions of one agent use."""
+    """The grants that are used by the subscriptions of one agent."""
 
     def __init__(self, send: Callable[[m.Message], bool]) -> None:
         """`send` sends a message to the router; False if there is no link."""
         self._send = send
-        self._held: dict[int, _Held] = {}  # number of the subscription -> its grant
-        self._presented: dict[int, int] = {}  # number of the question -> subscription
+        self._held: dict[int, _Held] = {}  # the number of a subscription -> its grant
+        self._presented: dict[int, int] = {}  # number of the request -> subscription
         self._request = FIRST
 
     def use(self, number: int, grant: SignedGrant, machine: Subscriber) -> None:
-        """Present a grant for a subscription, now and on each later link."""
+        """Present a grant for a subscription, now and again on each new link."""
         self._held[number] = _Held(grant, machine, _half_time(grant))
         self._present(number)
 
@@ -71,7 +72,7 @@ class HeldGrants:
         self._held.pop(number, None)
 
     def present_all(self) -> None:
-        """Present all grants, on a new link."""
+        """Present all grants again, because the link is new."""
         self._presented.clear()
         for number in self._held:
             self._present(number)
@@ -86,8 +87,8 @@ class HeldGrants:
                 held.machine.refuse(message.refusal)
 
     async def renew(self, obtain: Callable[[str, str], Awaitable[SignedGrant]]) -> None:
-        """Renew the grants whose time is half over. A grant that can't be renewed is used until it
-        expires."""
+        """Renew the grants of which half of the lifetime is over. If a grant can't be renewed, it
+        is used until it expires."""
         for number, held in [*self._held.items()]:
             now = time.time()
             if now < held.renew_at or not held.grant.interest:
@@ -97,7 +98,8 @@ class HeldGrants:
                 found = await obtain(held.grant.interest, held.grant.dialect)
             except TidingsError:
                 continue
-            # the filter may have another node now, if nobody was subscribed to it for a while
+            # if nobody was subscribed to the filter for a while, the filter may have another node
+            # now
             if self._held.get(number) is held and found.node == held.grant.node:
                 held.grant, held.renew_at = found, _half_time(found)
                 self._present(number)
@@ -115,7 +117,7 @@ class HeldGrants:
 
 
 def place_of(grant: SignedGrant) -> tuple[int, int]:
-    """The life and the node of a grant; raises Refusal if these bytes are not a grant."""
+    """The life and the node in a grant; raises Refusal if these bytes are not a grant."""
     found = unpack_grant(grant.data)
     if found is None:
         raise Refusal(f"the {len(grant.data):,} bytes given as a grant can't be read as one")

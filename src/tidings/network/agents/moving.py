@@ -3,8 +3,8 @@ trips, and moves to a better router.
 
     Advise ──> Advised ──> measure ──> choosing.py ──> AgentLink.move
 
-A round trip is measured as the time to open a connection, which is closed at once. An agent whose
-link uses TLS moves only to routers with TLS.
+The round-trip time is how long it takes to open a connection, which is then closed at once. If the
+link of an agent uses TLS, the agent moves only to routers with TLS.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tidings.network.router_url import RouterUrl, parse_address
 from tidings.routing.clients import Choosing, ChoosingTimes
 from tidings.routing.protocol import messages as m
 
-FIRST = 1 << 59  # the first request number; other questions of an agent have lower numbers
-LONGEST = 2.0  # seconds; a router that takes longer counts as unreachable
+FIRST = 1 << 59  # the first request number; the agent's other requests have lower numbers
+LONGEST = 2.0  # a router that takes more seconds than this counts as unreachable
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class Moving:
             self._advice.put_nowait(message)
 
     async def move_forever(self) -> None:
-        """Ask for advice now and then, and follow it."""
+        """Ask for advice from time to time, and follow it."""
         asked = float("-inf")
         while True:
             now = time.monotonic()
@@ -86,7 +86,7 @@ class Moving:
         return self._place_of(self._choosing.addresses.get(name, ""))
 
     def _place_of(self, address: str) -> RouterUrl | None:
-        """The router at an address, with the channel of the agent; None if it can't be used."""
+        """The router at an address, for the agent's channel; None if it can't be used."""
         try:
             found = parse_address(address)
         except EnvironmentProblem:

@@ -1,4 +1,4 @@
-"""The publishing half of one channel of an agent."""
+"""The part of an agent's channel that publishes."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from tidings.routing.protocol import About, Break, Piece, Times, frames, message
 
 LOCAL, PUBLISHER = "<agent>", "<publisher>"
 CLOSED = "the agent is closed"
-WINDOW = 4000  # the most publications that are sent but not acknowledged
-PIECE = 1000  # the number of notifications that `publish_many` sends together
-AHEAD = 3  # the number of pieces that preprocessors tag at a time
-MOST_PIECES = 8  # the most pieces of `publish_many` that are not acknowledged
+WINDOW = 4000  # how many publications may be sent but not acknowledged
+PIECE = 1000  # how many notifications `publish_many` sends together
+AHEAD = 3  # how many pieces preprocessors tag at the same time
+MOST_PIECES = 8  # how many pieces of `publish_many` may be unacknowledged
 Tagging = Literal["root", "local", "preprocessor"]
 """Who tags the notifications of an agent."""
-_Pairs = list[tuple[bytes, bytes]]  # encoded attributes and payloads
-PIECE_BYTES = 4 << 20  # bytes of each piece, if a payload does not fit into a frame
+_Pairs = list[tuple[bytes, bytes]]  # pairs of encoded attributes and a payload
+PIECE_BYTES = 4 << 20  # the bytes of each piece of a payload that does not fit into a frame
 LARGEST = frames.LARGEST - (1 << 16)
-"""The most bytes of a notification's attributes and payload; the rest of a frame is for headers. A
-larger payload is sent in pieces."""
+"""The most bytes that the attributes and the payload of a notification may have; the rest of a
+frame is for headers. A larger payload is sent in pieces."""
 LARGEST_WHOLE = 1 << 30
-"""The most bytes of a payload."""
+"""The largest size of a payload in bytes."""
 
 
 async def _all_of(waiting: Sequence[asyncio.Future[int]]) -> int:
@@ -66,8 +66,8 @@ def _check_size(content: bytes, payload: bytes) -> None:
 
 
 class _Piece(msgspec.Struct):
-    """Notifications of `publish_many` that were sent together: their stamps, and why some of them
-    were refused. `done` completes when all are answered."""
+    """Some notifications of `publish_many` that were sent together: their first and last stamp, and
+    why some of them were refused. `done` completes when all of them are answered."""
 
     first: int
     last: int
@@ -82,7 +82,7 @@ class _Chunks:
         self._given = given
         self.is_over = False
         self.problem: Refusal | None = None
-        """Why there are no more, although more were given."""
+        """Why reading stopped before all given notifications were read; None if it did not."""
 
     def read(self) -> _Pairs:
         """The next notifications; empty if there are no more."""
@@ -93,7 +93,7 @@ class _Chunks:
                 content = encode_attributes(attributes)
                 _check_size(content, payload)
                 pairs.append((content, payload))
-        except Refusal as found:  # the notifications before this one are still sent
+        except Refusal as found:  # send at least the notifications before this one
             self.problem = found
         self.is_over = len(pairs) < PIECE
         return pairs
@@ -123,11 +123,11 @@ class Publishing(ABC):
         self._pieces: list[_Piece] = []
         self.is_closed = False
         self.refusal = ""
-        """Why the channel is not served; empty if it is."""
+        """Why the node above does not serve the channel; empty if it does."""
         self._begin_publishing()
 
     def _begin_publishing(self) -> None:
-        """Begin again with stamp 1, under a new name of a publisher."""
+        """Begin again with stamp 1, under a new publisher name."""
         self._life = uuid.uuid4().hex
         base = f"{self.name}/{self._life}"
         self._publisher = Publisher(base, LOCAL, self._times, window=WINDOW)
@@ -140,11 +140,11 @@ class Publishing(ABC):
 
     @abstractmethod
     def overdue(self, what: str, timeout: float | None) -> TimedOut:
-        """The error that is raised if something took too long."""
+        """The error to raise if something took too long."""
 
     @abstractmethod
     def _hand_over(self, sender: Name, sent: list[Sent]) -> None:
-        """Pass messages of one of the agent's state machines to its router."""
+        """Pass the messages of one of the agent's state machines to the agent's own router."""
 
     @abstractmethod
     def _has_room(self) -> bool:
@@ -164,19 +164,19 @@ class Publishing(ABC):
         timeout: float | None = None,
     ) -> int:
         """Publish a notification, and return its stamp when it is on the disk of the rendezvous
-        point. Subscribers get the payload, the subject, and the attributes unless `share` is false.
-        The stamps of an agent begin with 1. A payload that is sent in pieces takes several stamps,
-        and the last of them is returned. With `fast`, only subscribers that are connected get the
-        notification. It has no stamp and no serial, and is not in the journal; 0 is returned at
-        once, and a loss is not noticed. Raise Refusal if the notification was refused. Raise
-        Broken, and publish nothing, if notifications that were acknowledged earlier have been lost.
-        Raise TimedOut if the notification is not acknowledged within `timeout` seconds; the agent
-        still tries to publish it. The attributes are a mapping, or bytes that are already encoded
-        as a JSON object, a map in MessagePack, or XML.
+        point. Subscribers get the payload and the subject, and also the attributes unless `share`
+        is false. The stamps of an agent start from 1. A payload that is sent in pieces takes
+        several stamps, and the last of them is returned. With `fast`, only subscribers that are
+        connected get the notification. A fast notification has no stamp and no serial, and is not
+        in the journal; 0 is returned at once, and a loss is not noticed. Raise Refusal if the
+        notification was refused. Raise Broken, and publish nothing, if notifications that were
+        acknowledged earlier have been lost. Raise TimedOut if the notification is not acknowledged
+        within `timeout` seconds; the agent still tries to publish it. The attributes are a mapping,
+        or bytes that are already encoded as a JSON object, a map in MessagePack, or XML.
 
-        `header` is a header that was obtained in advance, with the method `header`. With a header,
-        the attributes may be left out, and are then not sent. Raise Outdated if such a header is
-        too old."""
+        `header` is a header that was obtained earlier by the method `header`. With a header, the
+        attributes may be left out, and are then not sent. Raise Outdated if the header was made for
+        a version of the channel that is too old."""
         if header is None and attributes is None:
             raise Refusal("found neither attributes nor a header, expected one of them")
         if fast:
@@ -207,7 +207,8 @@ class Publishing(ABC):
         subject: str = "",
         share: bool = True,
     ) -> asyncio.Future[int]:
-        """Publish a notification without waiting. The future completes once it is on the disk."""
+        """Publish a notification without waiting. The future completes when the rendezvous point
+        has the notification on disk."""
         content = encode_attributes(attributes)
         return self.publish_content(content, payload, subject=subject, share=share)
 
@@ -219,9 +220,9 @@ class Publishing(ABC):
         subject: str = "",
         share: bool = True,
     ) -> None:
-        """Send a notification to connected subscribers; see `publish`. It is dropped if there is no
-        link, or if too many bytes wait to be sent. Raise Refusal if the notification does not fit
-        into a frame."""
+        """Send a notification to connected subscribers; see `publish`. The notification is dropped
+        if there is no link, or if too many bytes wait to be sent. Raise Refusal if the notification
+        does not fit into a frame."""
         content = encode_attributes(attributes)
         self._check(content, payload, subject)
         if len(content) + len(payload) > LARGEST:
@@ -246,8 +247,8 @@ class Publishing(ABC):
         share: bool = True,
         tag: bytes = b"",
     ) -> asyncio.Future[int]:
-        """Like `publish_soon`, with attributes that are already JSON, MessagePack or XML, and
-        perhaps with a tag."""
+        """Like `publish_soon`, but the attributes are already JSON, MessagePack or XML, and there
+        may be a tag."""
         self._check(content, payload, subject)
         if self.refusal:
             raise Refusal(self.refusal)
@@ -294,7 +295,8 @@ class Publishing(ABC):
     def _publish_pieces(
         self, content: bytes, payload: bytes, about: About, tag: bytes
     ) -> asyncio.Future[int]:
-        """Publish a payload in pieces; the future completes when all of them are on the disk."""
+        """Publish a payload in pieces. The future completes when the rendezvous point has all of
+        them on disk."""
         first = self._publisher.acknowledged + self._publisher.waiting + 1
         many = -(-len(payload) // PIECE_BYTES)
         view = memoryview(payload)
@@ -306,10 +308,11 @@ class Publishing(ABC):
         return asyncio.ensure_future(_all_of(waiting))
 
     async def publish_many(self, notifications: Pairs | ArrowRows) -> int:
-        """Publish pairs of attributes and payload, many at a time, and wait until all are on the
-        disk; return how many there were. Arrow data is accepted too: each row is a notification,
-        and the column `payload`, if there is one, is the payload. If a notification is refused,
-        stop publishing, wait for the answers to all that were sent, and raise Refusal."""
+        """Publish pairs of attributes and payload in large groups, wait until the rendezvous point
+        has all of them on disk, and return their number. Arrow data is accepted too: each row is a
+        notification, and the column `payload`, if there is one, is the payload. If a notification
+        is refused, stop publishing, wait for the answers to all that were sent, and raise
+        Refusal."""
         chunks = _Chunks(pairs_of(notifications))
         tagging: deque[tuple[_Pairs, Awaitable[list[bytes]]]] = deque()
         waiting: deque[_Piece] = deque()
@@ -343,8 +346,9 @@ class Publishing(ABC):
 
     @property
     def _ahead(self) -> int:
-        """How many pieces of `publish_many` are tagged at a time. A preprocessor tags the next
-        pieces while the previous one is sent; this process tags one piece at a time."""
+        """How many pieces of `publish_many` are tagged at the same time. While one piece is sent, a
+        preprocessor tags the next pieces; this process, if it tags by itself, tags one piece at a
+        time."""
         return AHEAD if self._tagging == "preprocessor" else 1
 
     def _begin_tagging(self, pairs: _Pairs) -> Awaitable[list[bytes]]:
@@ -352,7 +356,7 @@ class Publishing(ABC):
         return asyncio.ensure_future(tags) if self._tagging == "preprocessor" else tags
 
     async def _tag_pairs(self, pairs: _Pairs) -> list[bytes]:
-        """The tags of notifications; empty if the rendezvous point tags them."""
+        """The tags of notifications; an empty list if the rendezvous point tags them."""
         if self._tagging == "local":
             return self._following.tag_many([content for content, _ in pairs])
         if self._tagging == "preprocessor":
@@ -392,7 +396,7 @@ class Publishing(ABC):
         while self._on_break is not None and self._publisher.breaks:
             what = self._publisher.breaks.popleft()
             asyncio.get_running_loop().call_soon(self._on_break, what)
-        for one in self._publisher.refused:  # earlier stamps may not be acknowledged yet
+        for one in self._publisher.refused:  # others with lower stamps may still wait
             waiting = self._acks.pop(one.stamp, None)
             if waiting is not None and not waiting.done():
                 waiting.set_exception(

@@ -11,8 +11,8 @@ class Refusal(TidingsError):
 
 
 class Outdated(Refusal):
-    """Notifications were tagged at a version that is too old for the rendezvous point. They must be
-    tagged again, at `version` or a later version."""
+    """Notifications were tagged at a version that is so old that the root no longer accepts it.
+    They must be tagged again, at `version` or a later version."""
 
     def __init__(self, reason: str, version: int) -> None:
         super().__init__(reason)
@@ -20,12 +20,12 @@ class Outdated(Refusal):
 
 
 class TimedOut(EnvironmentProblem, TimeoutError):
-    """The network did not answer in the time that the caller allowed."""
+    """The network did not answer within the timeout that the caller set."""
 
 
 class Broken(TidingsError):
-    """The journal of the rendezvous point went back in time: the notifications with these `stamps`
-    were acknowledged, and are now lost. The next `publish` raises this and publishes nothing,
+    """The journal of the rendezvous point went back in time: notifications with these `stamps`,
+    which were acknowledged, are now lost. The next `publish` raises this and publishes nothing,
     unless the agent has an `on_break`."""
 
     def __init__(self, what: Break) -> None:

@@ -13,7 +13,7 @@ from tidings.routing.clients import Confirming, Delivery, Item, Phase, Subscribe
 class Owner(Protocol):
     """The part of an agent that its subscriptions use."""
 
-    refusal: str  # why the channel is not served; empty if it is
+    refusal: str  # why the node above does not serve the channel; empty if it does
 
     async def wait_for_change(self) -> None: ...
     def overdue(self, what: str, timeout: float | None) -> TimedOut: ...
@@ -49,7 +49,8 @@ class Subscription:
 
     @property
     def node(self) -> int:
-        """The number of the filter's node, to which others can subscribe; 0 if not known yet."""
+        """The number of the filter's node; 0 if it is not known yet. Other clients can subscribe to
+        the node."""
         return self._machine.node
 
     @property
@@ -59,7 +60,7 @@ class Subscription:
 
     async def __aenter__(self) -> Subscription:
         """Wait until the subscription is in force: every notification from then on is delivered.
-        Raise Refusal if the filter is refused, TimedOut after the `timeout` of
+        Raise Refusal if the filter is refused, and TimedOut after the `timeout` of
         `Agent.subscribe`."""
         self._is_entered = True
         try:
@@ -79,8 +80,8 @@ class Subscription:
 
     @property
     def _is_in_force(self) -> bool:
-        """Is every notification delivered from now on? A named subscription must also be claimed:
-        no other program uses its name any more."""
+        """Will every notification be delivered from now on? A named subscription must also be
+        claimed, which means that no other program uses its name any more."""
         state = self._machine.confirming
         return self._machine.phase is Phase.ON and (state is None or state.claimed)
 
@@ -100,8 +101,8 @@ class Subscription:
         self._agent.confirm(self._machine, one.serial)
 
     async def confirm(self, one: Delivery, timeout: float | None = None) -> None:
-        """Confirm a notification and all before it, and wait until the confirmation is on the disk
-        of the rendezvous point. Raise TimedOut after `timeout` seconds."""
+        """Confirm a notification and all before it, and wait until the rendezvous point has the
+        confirmation on disk. Raise TimedOut after `timeout` seconds."""
         self.confirm_soon(one)
         state = self._confirming()
         await self._wait(lambda: state.stored >= one.serial, "it was not confirmed", timeout)
@@ -137,7 +138,8 @@ class Subscription:
         return self
 
     async def next(self, timeout: float | None = None) -> Item | None:
-        """The next notification; None if none comes within `timeout` seconds, or after the end."""
+        """Return the next notification, or None. The result is None if no notification arrives
+        within `timeout` seconds, or if the subscription has ended."""
         try:
             async with asyncio.timeout(timeout):
                 return await anext(self, None)
@@ -160,7 +162,7 @@ class Subscription:
         return self._machine.inbox.popleft()
 
     def wake(self) -> None:
-        if self._machine.phase is Phase.STOPPED:  # dropped after a long interruption
+        if self._machine.phase is Phase.STOPPED:  # dropped after a long loss of the link
             self.close()
         if self._machine.inbox or self._machine.phase is Phase.REFUSED:
             self._news.set()

@@ -1,4 +1,5 @@
-"""The tags of an agent's notifications: found by the agent, by a preprocessor, or in advance.
+"""The tags of an agent's notifications. Each tag is found by the agent or a preprocessor, or was
+obtained in advance.
 
     notification ──> untagged.py ──> following.py       a view of the nodes, in this process
                      (in order)  ──> preprocessors.py   a question to a preprocessor

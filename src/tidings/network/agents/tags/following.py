@@ -2,7 +2,7 @@
 
     Describe ──> Follow ──> view ──(pause)──> Follow ──> view ...      tags are of the latest view
 
-Every answer may be lost with its link, so an unanswered question is asked again.
+If the link is lost, so may be the answer; an unanswered request is therefore sent again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tidings.preprocessing import ChannelView
 
 EVERY = 0.1  # seconds between two requests for changes
-FIRST = 1 << 50  # the first request number; other questions of an agent have lower numbers
+FIRST = 1 << 50  # the first request number; the agent's other requests have lower numbers
 
 _log = logging.getLogger(__name__)
 
@@ -41,9 +41,9 @@ class Following:
         self._answered = asyncio.Event()
         self.view: ChannelView | None = None
         self.refusal = ""
-        """Why the rendezvous point does not send its nodes."""
+        """Why the rendezvous point refuses to send its nodes."""
         self.ready = asyncio.Event()
-        """Set once the nodes are known, or the request for them was refused."""
+        """Set when the nodes are known or the request for them was refused."""
 
     def receive(self, message: m.Message) -> None:
         """Process an answer."""
@@ -57,7 +57,7 @@ class Following:
         try:
             return self.view.tag(content)
         except TidingsError:
-            return b""  # the rendezvous point reports the problem
+            return b""  # no tag, so the rendezvous point reports the problem
 
     def tag_many(self, contents: Sequence[bytes]) -> list[bytes]:
         if self.view is None or not self.view.version:
@@ -75,7 +75,7 @@ class Following:
                 self.refusal, self.view = str(problem), None
                 self.ready.set()
                 await asyncio.sleep(self._times.silent)  # rights may change
-            except Exception:  # without a view, the rendezvous point tags
+            except Exception:  # if there is no view, the rendezvous point tags
                 _log.exception("the nodes of the channel could not be followed")
                 self.view = None
                 await asyncio.sleep(self._times.retry)
@@ -95,7 +95,7 @@ class Following:
         try:
             await self._put_forever(view)
         finally:
-            view.close()  # otherwise the agent would wait until hundreds of changes are applied
+            view.close()  # without this, the agent would wait until hundreds of changes are applied
 
     async def _put_forever(self, view: ChannelView) -> None:
         """Apply changes, until the rendezvous point sends all nodes again."""
@@ -107,7 +107,7 @@ class Following:
             changed = (await self._ask(question)).changed
             assert changed is not None
             if view.version and (changed.whole or changed.life != view.life):
-                return  # the definition of the channel may have changed too
+                return  # the definition of the channel may be a new one too
             same = view.version, view.epoch
             if changed.changes or (changed.version, changed.epoch) != same or not view.version:
                 await loop.run_in_executor(None, view.put, changed)
@@ -116,7 +116,7 @@ class Following:
             await asyncio.sleep(EVERY)
 
     def _next(self) -> int:
-        self._request += 1 << 20  # leaves a number for each page of the answer
+        self._request += 1 << 20  # the numbers between are for further pages of an answer
         return self._request
 
     async def _ask(self, question: m.Describe | m.Follow) -> Follower:

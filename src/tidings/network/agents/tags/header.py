@@ -1,4 +1,4 @@
-"""A header that was obtained in advance."""
+"""A header that a publisher obtained in advance."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from tidings.routing.protocol import unpack_tag
 
 class Header(msgspec.Struct, frozen=True):
     """The tag of a notification, obtained before the notification is published. A client with the
-    right to preprocess can publish with a header, with the same attributes or with none. `data` is
-    opaque; it can be stored, and used later as `Header(data)`."""
+    right to preprocess can publish a notification with this header, either with the attributes from
+    which the header was made or without attributes. `data` is opaque; it can be stored, and used
+    later as `Header(data)`."""
 
     data: bytes
 

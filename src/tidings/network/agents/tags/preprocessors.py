@@ -1,20 +1,19 @@
-"""Preprocessors that tag for an agent: the agent finds them through its channel, and asks them in
-turn.
+"""The preprocessors that tag for an agent: it finds them through its channel, and asks in turn.
 
     Seek ──> Found ──> links to a few of them ──Preprocess──> tags
                            └── gone, or silent: the next one; none: no tag, the root tags
 
-A question that is not answered in time is not repeated: the notification is published without a
-tag. So no notification waits long for a preprocessor, and none is lost when a preprocessor ends.
+A request that is not answered in time is not repeated: the notification is published without a tag.
+So no notification waits long for a preprocessor, and none is lost when a preprocessor ends.
 
-An agent greets preprocessors with a ticket, which its router signs, and presents the next ticket
-when half of the ticket's time is over. If its router signs no tickets, the agent sends only its
-name, which is enough if anybody may connect. It shows its token only if the application allows
-this, because any client that may preprocess can register an address and collect the tokens shown
-there.
+An agent greets preprocessors with a ticket, which its router signs. When half of the ticket's
+lifetime is over, the agent presents the next ticket. If the router of the agent signs no tickets,
+the agent sends only its name. This is enough if anybody may connect. The agent shows its token only
+if the application allows this: any client with the right to preprocess can register an address, and
+collect the tokens that agents show there.
 
-An agent whose own link uses TLS connects only to preprocessors with TLS, because it sends them its
-notifications, and perhaps its token.
+If the agent's own link uses TLS, the agent connects only to preprocessors with TLS, because it
+sends them its notifications, and perhaps its token.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ from tidings.routing.protocol import Times, frames, messages as m, unpack_ticket
 
 MOST_LINKS = 4  # the most preprocessors that one agent uses at a time
 PATIENCE = 2.0  # a preprocessor that does not answer within this many seconds is disconnected
-AGAIN = 5.0  # seconds before a preprocessor that failed is tried again
-FIRST = 1 << 60  # the first request number; other questions of an agent have lower numbers
-OF_AGENTS = (  # the advice if preprocessors expect a token
+AGAIN = 5.0  # after a failure, a preprocessor is tried again after this many seconds
+FIRST = 1 << 60  # the first request number; the agent's other requests have lower numbers
+OF_AGENTS = (  # what to do if preprocessors expect a token
     "set ticket_key in the file of the agent's router, or allow the agent to show its token: "
     "connect(..., show_token=True), or --show-token"
 )
@@ -64,9 +63,10 @@ class Preprocessors:
     ) -> None:
         """`send` sends a message to the router; False if there is no link. `tls` is the context of
         the link to the router. With `show_token`, preprocessors see the token of `hello` if the
-        router signs no tickets; without it, the message of a refusal ends with the advice `remedy`.
+        router signs no tickets. Without it, the message of a refusal ends with the text `remedy`.
         While there is no preprocessor, the agent searches every `pause` seconds. `changed` is
-        called with True or False when one is found or lost."""
+        called with True when a preprocessor has been found, and with False when the last one has
+        been lost."""
         self._show_token, self._remedy = show_token, remedy
         self._pause = pause or times.retry / 10
         self._changed = changed
@@ -84,7 +84,7 @@ class Preprocessors:
         self._renew_at = 0.0  # seconds since 1970
         self._identifying: tuple[int, asyncio.Future[m.Identified]] | None = None
         self._asking = asyncio.Lock()
-        self._settled = asyncio.Event()  # set if there is a link, or if all refuse this client
+        self._settled = asyncio.Event()  # set if there is a link, or if all of them refuse
         self.refusal = ""
         """Why the last preprocessor refused this client; empty if none did, or if there is a
         link."""
@@ -108,7 +108,7 @@ class Preprocessors:
         self, interest: str, dialect: str, *, signs: bool = False, makes: bool = False
     ) -> m.Proposed | None:
         """The node of a filter, with a grant if `signs`; None if no preprocessor answers. With
-        `makes`, a node is created if there is none."""
+        `makes`, a filter that has no node gets one."""
         answer = await self._ask(
             lambda request: m.Propose(request, interest.encode(), dialect, signs, makes)
         )
@@ -120,7 +120,7 @@ class Preprocessors:
         return answer if isinstance(answer, m.Located) else None
 
     def expects(self, message: m.Found) -> bool:
-        """Is this the answer to the last search?"""
+        """Is this message the answer to the last search?"""
         return message.request == self._sought
 
     def take_ticket(self, message: m.Identified) -> None:
@@ -131,7 +131,7 @@ class Preprocessors:
                 answer.set_result(message)
 
     def use_token(self, token: str) -> None:
-        """Present another token from the next connection on."""
+        """From the next connection on, show this token."""
         self._hello = msgspec.structs.replace(self._hello, token=token)
 
     async def seek_forever(self) -> None:
@@ -146,7 +146,7 @@ class Preprocessors:
             await asyncio.sleep(self._times.resubscribe if enough else self._pause)
 
     async def wait_for_any(self, seconds: float) -> bool:
-        """Wait for a link to a preprocessor; return False if there is none in time, or if all known
+        """Wait for a link to a preprocessor. Return False if none is found in time, or if all known
         preprocessors refuse this client (`refusal` says why)."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -162,7 +162,7 @@ class Preprocessors:
         new = [one for one in message.addresses if one not in {*self._links, *self._failed}]
         if not new or not await self._need_ticket():
             return
-        random.shuffle(new)  # so that agents choose different preprocessors
+        random.shuffle(new)  # agents should choose different preprocessors
         for address in new[: max(0, MOST_LINKS - len(self._links))]:
             await self._connect(address)
         if self.refusal:
@@ -175,7 +175,7 @@ class Preprocessors:
     # -- links ---------------------------------------------------------------------------------
 
     async def _present_next(self) -> None:
-        """Show all preprocessors the next ticket, if one is due."""
+        """Show the next ticket to all preprocessors if it is time for it."""
         before = self._ticket
         if before and self._links:
             await self._need_ticket()
@@ -185,8 +185,8 @@ class Preprocessors:
                     link.send(m.Present(self._request, self._ticket))
 
     async def _need_ticket(self) -> bool:
-        """Ask the router for a ticket, if half of the time of the last one is over. Return False if
-        there is no ticket, and it is not known whether the router signs tickets."""
+        """Ask the router for a new ticket if half of the lifetime of the last one is over. Return
+        False if the agent has no ticket and does not know yet whether the router signs tickets."""
         async with self._asking:
             now = time.time()
             if self._ticket and now < self._renew_at:
@@ -258,7 +258,7 @@ class Preprocessors:
         )
 
     def _note_refusal(self, address: str, reason: str) -> None:
-        """Keep the reason why a preprocessor refuses this client, and log it once."""
+        """Remember why a preprocessor refuses this client, and log the reason once."""
         if self._links:
             return
         reason = f"the preprocessor at {address} refuses {self._hello.name!r}: {reason}"
@@ -299,7 +299,7 @@ class Preprocessors:
                 answer.cancel()
 
     async def _ask(self, question: Callable[[int], m.Message]) -> m.Message | None:
-        """Ask the next preprocessor; None if there is none, or if it does not answer in time."""
+        """Ask the next preprocessor; None if there is none, or if no answer comes in time."""
         links = [*self._links.items()]
         if not links:
             return None

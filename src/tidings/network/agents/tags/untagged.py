@@ -1,4 +1,4 @@
-"""Notifications that wait for their tags, in the order in which they are published.
+"""Notifications that wait for their tags. They are published in this order.
 
 A preprocessor tags all waiting notifications at once. Then they are published in order.
 """
@@ -20,7 +20,7 @@ Waiting = tuple[bytes, bytes, About, asyncio.Future[int]]
 
 
 class Untagged:
-    """The notifications of an agent that were not tagged yet."""
+    """The notifications of an agent that are still to be tagged."""
 
     def __init__(
         self, tag: Callable[[Sequence[bytes]], Awaitable[list[bytes]]], publish: Publish
@@ -31,7 +31,8 @@ class Untagged:
         self._task: asyncio.Task[None] | None = None
 
     def put(self, content: bytes, payload: bytes, about: About) -> asyncio.Future[int]:
-        """Publish a notification when it is tagged; the future completes once it is on the disk."""
+        """Publish a notification when it is tagged. The future completes when the rendezvous point
+        has it on disk."""
         done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting.append((content, payload, about, done))
         if self._task is None or self._task.done():
@@ -59,7 +60,7 @@ class Untagged:
 
 
 def _settle(done: asyncio.Future[int], published: asyncio.Future[int]) -> None:
-    """Copy the result of one future to another."""
+    """Give a future the result of another one."""
     if published.cancelled():
         done.cancel()
     elif (problem := published.exception()) is not None:

@@ -1,4 +1,5 @@
-"""The agent for scripts and notebooks: the same methods, without `async`.
+"""The agent for scripts and notebooks: it has the methods of the asynchronous agent, but needs no
+`async`.
 
     with connect_blocking("tidings://127.0.0.1:7400") as agent:
         agent.publish({"price": 95.0}, b"...")          on disk when this returns
@@ -15,13 +16,11 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
-import math
-import queue
 import ssl
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from functools import partial
 from typing import Any, TypeVar
@@ -42,159 +41,23 @@ from tidings.network.agents import (
     Pairs,
     Refusal,
     SignedGrant,
-    Subscription,
     check_pair,
     encode_attributes,
     pairs_of,
 )
 from tidings.network.agents.blocking_channel import BlockingChannel
+from tidings.network.blocking.blocking_subscription import BlockingSubscription
+from tidings.network.blocking.interruptible_waits import Acknowledgment, Condition, await_result
 from tidings.network.tls import Path
-from tidings.routing.clients import ChoosingTimes, Delivery, Item
+from tidings.routing.clients import ChoosingTimes
 from tidings.routing.protocol import DEFAULT_DIALECT, Break, Times
 
 MOST_UNDER_WAY = 10_000  # publishing waits while this many publications are unacknowledged
-LONGEST_WAIT = 1.0
-"""Seconds. A wait is cut into waits of this length, because Python does not notice a Ctrl-C that
-comes just before a thread begins to wait, until the wait is over."""
-AT_EXIT = 2.0  # seconds that an agent may take to close when the interpreter ends
+AT_EXIT = 2.0  # how many seconds closing an agent may take when the interpreter ends
 
 _T = TypeVar("_T")
 _CLOSED = "the agent is closed"
 _UNANSWERED = "the notification was not acknowledged"
-
-
-_RLock: Any = type(threading.RLock())
-
-
-class _Condition(_RLock, threading.Condition):  # type: ignore[misc]
-    """A condition that is its own lock, and that Ctrl-C never leaves locked. With a plain
-    condition, `with` runs some Python code while the lock is held but before any `finally` would
-    release it; Ctrl-C at that moment would block the thread of the agent forever. Here `with` runs
-    the code of the lock, in C, which can't be interrupted."""
-
-    def __init__(self) -> None:
-        self._waiters: Any = deque()  # the only attribute that a condition needs besides the lock
-
-    def wait(self, timeout: float | None = None) -> bool:
-        # between two waits the lock is held, so no notification of the condition is missed
-        return any(super(_Condition, self).wait(one) for one in _cut(timeout))
-
-
-def _cut(timeout: float | None) -> Iterator[float]:
-    """Divide `timeout` seconds into short waits, at least one; None waits forever."""
-    end = math.inf if timeout is None else time.monotonic() + timeout
-    left = end - time.monotonic()
-    while True:
-        yield min(LONGEST_WAIT, max(0.0, left))
-        left = end - time.monotonic()
-        if left <= 0:
-            return
-
-
-def _await(done: Future[_T]) -> _T:
-    """The result of a future."""
-    for one in _cut(None):
-        with contextlib.suppress(TimeoutError):
-            return done.result(one)
-        if done.done():
-            break  # the future itself may have failed with a TimeoutError
-    return done.result()
-
-
-class _Acknowledgment(Future[int]):
-    """A future that the agent's thread completes; other threads may be interrupted while they wait
-    for it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._condition = _Condition()
-
-
-class BlockingSubscription:
-    """The notifications that match one filter. Iterating waits for the next notification, and ends
-    when the subscription or its agent is closed."""
-
-    def __init__(self, agent: BlockingAgent, subscription: Subscription) -> None:
-        self._agent = agent
-        self._subscription = subscription
-        self._told: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
-        self._is_closed = False
-        self._refusal: Refusal | None = None
-
-    @property
-    def note(self) -> str:
-        """A remark of the rendezvous point about an unusual filter; empty for other filters."""
-        return self._subscription.note
-
-    @property
-    def never(self) -> bool:
-        """Whether the filter can never match, given the attributes that the channel declares."""
-        return self._subscription.never
-
-    @property
-    def node(self) -> int:
-        """The number of the filter's node, to which others can subscribe."""
-        return self._subscription.node
-
-    def next(self, timeout: float | None = None) -> Item | None:
-        """The next notification; None if none comes within `timeout` seconds, or after the end."""
-        self._agent.check_thread()
-        if self._is_closed and self._told.empty():
-            self._check()
-            return None
-        for seconds in _cut(timeout):
-            try:
-                one = self._told.get(timeout=seconds)
-            except queue.Empty:
-                continue
-            if one is None:  # None marks the end; put it back for other threads that wait
-                self._told.put(None)
-                self._check()
-            return one
-        return None
-
-    def _check(self) -> None:
-        if self._refusal is not None:
-            raise self._refusal
-
-    def __iter__(self) -> Iterator[Item]:
-        while (one := self.next()) is not None:
-            yield one
-
-    def confirm(self, one: Delivery, timeout: float | None = None) -> None:
-        """Confirm a notification and all before it; see `Subscription.confirm`."""
-        self._agent.run(self._subscription.confirm(one, timeout))
-
-    def confirm_soon(self, one: Delivery) -> None:
-        """Confirm a notification and all before it, without waiting."""
-        self._agent.call_soon(lambda: self._subscription.confirm_soon(one))
-
-    def drop(self, timeout: float | None = None) -> None:
-        """End the subscription and drop its name."""
-        self._agent.run(self._subscription.drop(timeout))
-
-    def close(self) -> None:
-        """End the subscription. Notifications that have arrived can still be read."""
-        self._is_closed = True
-        with contextlib.suppress(Refusal):
-            self._agent.call_soon(self._subscription.close)
-
-    def __enter__(self) -> BlockingSubscription:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    async def pump(self) -> None:
-        """Pass notifications to the threads that read them; runs in the agent's event loop."""
-        try:
-            async for one in self._subscription:
-                self._told.put(one)
-        except Refusal as refusal:
-            self._refusal = refusal
-        finally:
-            self._is_closed = True
-            self._told.put(None)
 
 
 class BlockingAgent:
@@ -209,10 +72,10 @@ class BlockingAgent:
         self._loop: asyncio.AbstractEventLoop
         self._stop: asyncio.Event
         self._task: asyncio.Task[Any] | None = None
-        self._lock = _Condition()
+        self._lock = Condition()
         self._is_closed = False
         self._under_way = 0
-        self._abandoned: set[Future[int]] = set()  # futures whose callers have timed out
+        self._abandoned: set[Future[int]] = set()  # their callers have timed out
         self._todo: deque[tuple[AgentChannel, bytes, bytes, str, bool, Future[int]]] = deque()
         self._is_woken = False
         self._pumps: set[asyncio.Task[None]] = set()
@@ -233,12 +96,12 @@ class BlockingAgent:
         timeout: float | None = None,
     ) -> int:
         """Publish a notification, and return its stamp when it is on the disk of the rendezvous
-        point. Subscribers get the payload, the subject, and the attributes unless `share` is false.
-        The stamps of an agent begin with 1. Raise Refusal if the notification was refused. Raise
-        Broken, and publish nothing, if notifications that were acknowledged earlier have been lost.
-        Raise TimedOut if the notification is not acknowledged within `timeout` seconds; the agent
-        still tries to publish it, until the agent is closed. For `fast` and `header`, see
-        `Agent.publish`."""
+        point. Subscribers get the payload and the subject, and also the attributes unless `share`
+        is false. The stamps of an agent start from 1. Raise Refusal if the notification was
+        refused. Raise Broken, and publish nothing, if notifications that were acknowledged earlier
+        have been lost. Raise TimedOut if the notification is not acknowledged within `timeout`
+        seconds; the agent still tries to publish it, until the agent is closed. For `fast` and
+        `header`, see `Agent.publish`."""
         self.check_thread()
         if header is not None or attributes is None:
             return self.run(
@@ -269,8 +132,8 @@ class BlockingAgent:
         subject: str = "",
         share: bool = True,
     ) -> Future[int]:
-        """Publish a notification without waiting, unless 10,000 are unacknowledged. The future is
-        done when the notification is on the disk."""
+        """Publish a notification without waiting, unless 10,000 are unacknowledged. The future
+        completes when the rendezvous point has the notification on disk."""
         return self._publish(self._agent, attributes, payload, None, subject, share)
 
     def publish_soon_in(
@@ -294,9 +157,9 @@ class BlockingAgent:
         share: bool,
     ) -> Future[int]:
         check_payload(payload)
-        # encoded now, because the caller may change them afterwards
+        # encode now, because the caller may change the attributes later
         content = encode_attributes(attributes)
-        done = _Acknowledgment()
+        done = Acknowledgment()
         done.set_running_or_notify_cancel()  # from now on, the future can't be cancelled
         with self._lock:
             if self._under_way >= MOST_UNDER_WAY and not self._is_closed:
@@ -317,10 +180,10 @@ class BlockingAgent:
         return self._under_way < MOST_UNDER_WAY or self._is_closed
 
     def publish_many(self, notifications: Pairs | ArrowRows) -> int:
-        """Publish pairs of attributes and payload, many at a time, and wait until all of them are
-        on the disk; return their number. For Arrow data, see `Agent.publish_many`. If a
-        notification is refused, stop publishing, wait for the answers to all that were sent, and
-        raise Refusal."""
+        """Publish pairs of attributes and payload in large groups, wait until the rendezvous point
+        has all of them on disk, and return their number. For Arrow data, see `Agent.publish_many`.
+        If a notification is refused, stop publishing, wait for the answers to all that were sent,
+        and raise Refusal."""
         self.check_thread()
         waiting: deque[Future[int]] = deque()
         done = 0
@@ -374,9 +237,9 @@ class BlockingAgent:
         timeout: float | None = None,
         related: float | None = None,
     ) -> BlockingSubscription:
-        """Subscribe to a filter. When this returns, the subscription is in force. Raise Refusal if
-        the filter is refused, TimedOut if there is no answer within `timeout` seconds. For the
-        rest, see `Agent.subscribe`."""
+        """Subscribe to a filter. The subscription is in force when this method returns. Raise
+        Refusal if the filter is refused, and TimedOut if there is no answer within `timeout`
+        seconds. For the rest, see `Agent.subscribe`."""
         how = {
             "node": node,
             "grant": grant,
@@ -396,8 +259,8 @@ class BlockingAgent:
     def channel(
         self, name: str, *, tag: Tagging | None = None
     ) -> BlockingChannel[BlockingSubscription]:
-        """Another channel over the link of this agent; see `Agent.channel`. With `tag`, this waits
-        until notifications can be tagged that way."""
+        """Another channel over the link of this agent; see `Agent.channel`. With `tag`, this method
+        waits until notifications can be tagged in that way."""
         return self.run(self._open_channel(name, tag))
 
     @property
@@ -411,7 +274,8 @@ class BlockingAgent:
         return self._agent.state
 
     def close(self, timeout: float | None = None) -> None:
-        """Close everything and end the thread. Unacknowledged publications are refused."""
+        """Close everything and end the thread. The publications that are not acknowledged by then
+        are refused."""
         self.check_thread()
         atexit.unregister(self._close_at_exit)
         with self._lock:
@@ -425,8 +289,8 @@ class BlockingAgent:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Close the agent. If there was no exception, first wait for all acknowledgments, except
-        those that timed out."""
+        """Close the agent. If there was no exception, first wait for the acknowledgments of all
+        publications, except those that timed out."""
         try:
             with self._lock:
                 while kind is None and self._under_way > len(self._abandoned):
@@ -440,7 +304,7 @@ class BlockingAgent:
         """Connect; raise EnvironmentProblem or Refusal if that fails."""
         self._thread.start()
         try:
-            _await(self._started)
+            await_result(self._started)
         except BaseException:
             self._is_closed = True
             if self._task is not None and not self._started.done():  # interrupted by Ctrl-C
@@ -461,7 +325,7 @@ class BlockingAgent:
             work.close()
             raise
         try:
-            return _await(doing)
+            return await_result(doing)
         except CancelledError:
             raise Refusal(_CLOSED) from None
         except KeyboardInterrupt:
@@ -469,7 +333,7 @@ class BlockingAgent:
             raise
 
     def call_soon(self, work: Callable[[], object]) -> None:
-        """Call a function in the loop; raise Refusal if the agent is closed."""
+        """Call a function in the agent's event loop; raise Refusal if the agent is closed."""
         with self._lock:
             if self._is_closed:
                 raise Refusal(_CLOSED)
@@ -562,7 +426,7 @@ class BlockingAgent:
             self._under_way -= 1
             self._abandoned.discard(done)
             left = self._under_way - len(self._abandoned)
-            if left <= 0 or self._under_way == MOST_UNDER_WAY // 2:  # waking threads is expensive
+            if left <= 0 or self._under_way == MOST_UNDER_WAY // 2:  # waking threads is costly
                 self._lock.notify_all()
 
     def _close_at_exit(self) -> None:

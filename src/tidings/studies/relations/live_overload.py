@@ -2,7 +2,8 @@
 --live`.
 
 A rendezvous point and a router run as separate processes. All agents connect to the router, and
-publish and subscribe over real connections.
+publish and subscribe over real connections. The rendezvous point has a processor of its own, as on
+a machine of its own; the router and the agents, which make the load, share the others.
 
     learn      each topic is published once
     closed     the next publication follows an acknowledgment: this gives the sustainable rate
@@ -19,6 +20,7 @@ gaps.
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 import tempfile
@@ -37,7 +39,7 @@ from tidings.studies.host.process_usage import processor_seconds, resident_memor
 from tidings.studies.relations.live_traffic import Traffic, open_traffic
 
 TOPICS = 50
-PUBLISHERS = 16
+PUBLISHERS = 32  # each keeps at most 65,536 publications in flight
 IN_FLIGHT = 512  # publications in flight, to find the sustainable rate
 SAMPLE = 0.25  # seconds
 FEW = 0.02  # the queue counts as empty if it holds less than this many seconds of publications
@@ -48,40 +50,43 @@ class LiveOverloadReport(msgspec.Struct, frozen=True):
     machine: MachineInfo
     seed: int
     rate: float
-    """Publications a second that were sustained, in a closed loop."""
+    """The rate that the channel sustained in a closed loop, in publications per second."""
     calm_rate: float
     overload_rate: float
-    """Publications a second that were really sent under overload."""
+    """The rate at which publications were really sent under overload, per second."""
     served_rate: float
-    """Publications a second that were delivered meanwhile."""
+    """The rate at which publications were delivered under overload, per second."""
     seconds: float
     published: int
-    """All publications. There is a report only if each was acknowledged and delivered once, and if
-    their serials have no gaps."""
+    """All publications. There is a report only if each publication was acknowledged and delivered
+    once, and if the serials have no gaps."""
     delivered: int
     gaps: int
     """Serials between the first and the last that did not arrive."""
     most_waiting: int
-    """The most publications that were sent but not yet delivered."""
+    """The highest number of publications that were sent but not yet delivered."""
     most_on_disk_megabytes: float
-    """The most that the files of waiting publications took at the rendezvous point."""
+    """The largest size of the files of waiting publications at the rendezvous point."""
     drained_after: float
-    """Seconds from the end of the overload until nothing waited."""
+    """Seconds from the end of the overload until no publication waited any more."""
     calm_p50_millis: float
     calm_p99_millis: float
     """Latencies of the top decile by merit, from publication to delivery, without overload."""
     top_p50_millis: float
     top_p99_millis: float
-    """Latencies of the top decile, from the first second of overload until nothing waited."""
+    """Latencies of the top decile, from the first second of overload until no publication waited
+    any more."""
     ratio: float
-    """p99 of the top decile under overload, divided by its p99 without overload."""
+    """The p99 latency of the top decile under overload, divided by its p99 latency without
+    overload."""
     all_p99_millis: float
     longest_seconds: float
     calm_deciles_millis: list[float]
     deciles_millis: list[float]
-    """p99 of each decile by merit, the lowest first, without overload and with it."""
+    """The p99 latency of each decile by merit, the lowest decile first: without overload, and with
+    overload."""
     root_megabytes: float
-    """The most memory of the rendezvous point; the next field is its memory before the overload."""
+    """The peak memory of the rendezvous point; the next field is its memory before the overload."""
     root_megabytes_before: float
     root_share: float
     router_share: float
@@ -104,7 +109,7 @@ class _Nodes:
         self.topics = [*topics, *words]
 
     def start(self) -> int:
-        """Start both; return the port of the router."""
+        """Start the rendezvous point and the router; return the port of the router."""
         root, router = self.folder / "root.toml", self.folder / "router.toml"
         head = 'name = "{}"\nlisten = "127.0.0.1:0"\n'
         root.write_text(
@@ -124,6 +129,18 @@ class _Nodes:
         if not line:
             raise EnvironmentProblem(f"the router described by {file} did not start")
         return int(line.rsplit(":", 1)[1])
+
+    def pin(self) -> set[int]:
+        """Give the rendezvous point a processor of its own, if there are two; return the processors
+        that this process could use before."""
+        if not hasattr(os, "sched_setaffinity"):  # not on macOS
+            return set()
+        own, *others = sorted(before := os.sched_getaffinity(0))
+        if others:
+            _move_process(self.processes[0].pid, {own})
+            _move_process(self.processes[1].pid, set(others))
+            _move_process(os.getpid(), set(others))
+        return before
 
     def stop(self) -> None:
         """Kill both processes; their data is no longer needed."""
@@ -159,6 +176,12 @@ class _Nodes:
         return root, router, time.process_time()
 
 
+def _move_process(pid: int, processors: set[int]) -> None:
+    """Let all threads of a process run only on these processors."""
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        os.sched_setaffinity(int(thread.name), processors)
+
+
 class _Most:
     """The highest values seen while traffic runs."""
 
@@ -182,8 +205,13 @@ def bench_live_overload(
         nodes = _Nodes(Path(folder))
         try:
             port = nodes.start()
-            with pause_gc():  # a collection in this process would look like latency
-                return asyncio.run(_measure(nodes, port, seconds, seed, publishers, note))
+            before = nodes.pin()
+            try:
+                with pause_gc():  # a garbage collection in this process would look like latency
+                    return asyncio.run(_measure(nodes, port, seconds, seed, publishers, note))
+            finally:
+                if before:
+                    _move_process(os.getpid(), before)
         finally:
             nodes.stop()
 

@@ -9,9 +9,11 @@ the functions below with their arguments, and answers with what they return.
 from __future__ import annotations
 
 import sys
+import time
 from multiprocessing.connection import Connection, Listener
 from typing import Any, cast
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
@@ -45,8 +47,22 @@ class Job:
         latest = {
             partition(topic, n): admin.OffsetSpec.latest() for topic in topics for n in (0, 1)
         }
-        client.listOffsets(latest).all().get()  # only a leader answers
+        deadline = time.monotonic() + 60
+        while not self._has_leaders(client, latest):
+            assert time.monotonic() < deadline, f"no leader of {topics} after 60 s"
+            time.sleep(0.1)
         client.close()
+
+    def _has_leaders(self, client: Any, latest: dict[Any, Any]) -> bool:
+        """Whether each partition has a leader that answers. The client repeats requests, but not
+        if the broker that it asks has not heard of the new topic yet."""
+        try:
+            client.listOffsets(latest).all().get()
+        except Py4JJavaError as problem:
+            if "UnknownTopicOrPartitionException" in str(problem):
+                return False
+            raise
+        return True
 
     def put(self, topic: str, *rows: Row) -> None:
         """Write rows; when this returns, the broker has them."""

@@ -15,6 +15,7 @@ import random
 import re
 import tokenize
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
@@ -48,6 +49,9 @@ def comments_of(path: Path) -> Iterator[tuple[Path, str]]:
             paragraphs = re.split(r"\n\s*\n", _docstring(node))
             plain = [one for one in paragraphs if not re.search(r"^ {4}| {3}->", one, re.MULTILINE)]
             yield from sentences_of(path, _split_items("\n\n".join(plain)))
+        for above, below in pairwise(_body_of(node)):
+            if isinstance(above, ast.Assign | ast.AnnAssign):
+                yield from sentences_of(path, _of_attribute(below))
     for comment in _comments(source):
         yield from sentences_of(path, comment)
 
@@ -57,6 +61,17 @@ def _docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunc
     indentation of an example if nothing else follows the first line."""
     text = ast.get_docstring(node, clean=False) or ""
     return re.sub(rf"^ {{{node.body[0].col_offset}}}", "", text, flags=re.MULTILINE)
+
+
+def _body_of(node: ast.AST) -> list[ast.stmt]:
+    return node.body if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) else []
+
+
+def _of_attribute(below: ast.stmt) -> str:
+    """The docstring of an attribute: the string below its assignment, if there is one."""
+    found = below.value if isinstance(below, ast.Expr) else None
+    text = found.value if isinstance(found, ast.Constant) else ""
+    return text if isinstance(text, str) else ""
 
 
 def _split_items(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The program `tidings`; `python -m tidings` runs it even if it is not on the path."""
+"""The program `tidings`; `python -m tidings` runs it even if the program is not on the path."""
 
 import gc
 import sys
@@ -7,7 +7,8 @@ INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
 
 
 def main() -> None:
-    """Run the command line. Ctrl-C ends it without a traceback, even while it is being loaded."""
+    """Run the command line. Ctrl-C ends the program without a traceback, even while the program is
+    being loaded."""
     gc.disable()  # imports create no garbage; a command enables the collector when it begins
     try:
         from tidings.cli import main as run

@@ -154,7 +154,7 @@ def test_headers_that_are_too_old(tmp_path: Path) -> None:
             for at_ in range(5):
                 await stack.enter_async_context(agent.subscribe(f"word = '{at_}'"))
             with pytest.raises(
-                Outdated, match="the nodes changed more than 3 times after it"
+                Outdated, match="the nodes changed more than 3 times after that version"
             ) as problem:
                 await agent.publish(payload=b"b", header=header)
             assert problem.value.version == root.machine.history.version

@@ -137,7 +137,7 @@ def test_a_revision_in_processes_that_are_killed(tmp_path: Path, seed: int) -> N
             assert "accepted as version " in said
             assert "acknowledged by 2 of 2 processes that tag" in said
             await publish(writers)  # at once: nobody has subscribed to the new nodes yet
-            assert "'mlb' was removed, and stands for 'baseball'" in root.log()
+            assert "'mlb' was removed, and now means 'baseball'" in root.log()
             kill(root)  # the revised ontology is in the journal
             root = Process(tmp_path, "root", (tmp_path / "root.toml").read_text())
             await publish(writers)

@@ -184,7 +184,7 @@ def test_without_attributes(tmp_path: Path) -> None:
     assert answer.version == root.version
     assert answer.refusal == (
         f"found a tag of version {version}, which is too old to correct without attributes: the "
-        "nodes changed more than 4 times after it; tag the notification again at version "
+        "nodes changed more than 4 times after that version; tag the notification again at version "
         f"{root.version}"
     )
     again = pack_tag(root.life, root.version, (wide,))

@@ -131,7 +131,7 @@ def test_related_nodes_do_not_make_tags_old(tmp_path: Path) -> None:
     assert root.machine.tagger.correcting.correct(tag, event) == (exact,)
     for number in range(20):
         root.want(Want((Clause(city=("Paris",), late=number),), None))
-    with pytest.raises(Outdated, match="more than 16 nodes began"):
+    with pytest.raises(Outdated, match="more than 16 nodes were added"):
         root.machine.tagger.correcting.correct(tag, event)
     root.journal.close()
 

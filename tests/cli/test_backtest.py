@@ -181,7 +181,7 @@ def test_executors_elsewhere_need_a_folder_that_they_see(run: Run, lines: str) -
     ):
         done = run(*command, *elsewhere)
         assert done.code == 2
-        assert f"name a folder that all of them see at the same path with {option}" in done.err
+        assert f"with {option}, name a folder that all of them see at the same path" in done.err
         assert len(done.err.splitlines()) == 1
         done = run(*command, *elsewhere, option, "/nowhere")
         assert done.err == f"error: {option} /nowhere: there is no such folder\n"

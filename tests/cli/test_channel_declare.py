@@ -60,13 +60,13 @@ def test_a_channel_that_declares_nothing(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
-        (("create", "FOLDER"), "there is a channel already; `tidings channel declare` changes it"),
+        (("create", "FOLDER"), "found a channel here; change it with `tidings channel declare`"),
         (("create", "FULL"), "found other files, expected an empty folder"),
         (("create", "NEW", "--extra", "keep"), "found --extra without --types, expected both"),
         (("declare", "FOLDER"), "found nothing to change, expected --types, --drop or --extra"),
         (("declare", "FOLDER", "--drop", "y"), "--drop y: the channel does not declare this"),
         (("declare", "FOLDER", "--types", "x=double"), "'x' is integer and would become double"),
-        (("declare", "NEW", "--types", "x=double"), "there is no channel; `tidings channel create"),
+        (("declare", "NEW", "--types", "x=double"), "found no channel here; create one"),
         (("show", "tidings://127.0.0.1:1"), "found an address, expected the folder of the channel"),
         (("show", "FILE"), "the pipeline names no folder of a channel, expected a pipeline"),
     ],

@@ -78,7 +78,7 @@ def test_journals(run: Run, tmp_path: Path) -> None:
     assert found["nodes"] == len(journal.interests()) > 0
     journal.close()
     again = run("channel", "import", str(folder))
-    assert "found          a channel in the format of today; nothing to convert\n" in again.out
+    assert "found          a channel in the current format; nothing to convert\n" in again.out
 
 
 def test_what_is_refused(run: Run, tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_what_is_refused(run: Run, tmp_path: Path) -> None:
         ("file", "found a file, expected a folder, or a journal in SQLite"),
         ("damaged", "is corrupt: its checksum differs; restore"),
         ("newer", "use the release of tidings that wrote the folder, or a later one"),
-        ("both", "which an older version of tidings wrote next to the log; move it away"),
+        ("both", "which an older version of tidings wrote next to the log; move this folder"),
     ):
         done = run("channel", "import", str(tmp_path / name))
         assert (done.code, done.out) == (2, ""), name

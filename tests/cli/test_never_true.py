@@ -81,7 +81,7 @@ def test_add_refuses_what_can_never_match(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "log"
     done = run("subscriptions", "add", str(folder), "ana", EMPTY)
     assert (done.code, done.out) == (2, "")
-    assert done.err == f"error: {WHY}; --force accepts it\n"
+    assert done.err == f"error: {WHY}; --force accepts the filter\n"
     assert not folder.exists()
     done = run("subscriptions", "add", str(folder), "ana", EMPTY, "--force", "--json")
     assert (done.code, notes(done)) == (0, [f"note: {WHY}"])
@@ -97,7 +97,7 @@ def test_add_knows_the_declared_types(run: Run, tmp_path: Path) -> None:
     words = ("subscriptions", "add", str(tmp_path / "log"), "ana", "n > 3 AND n < 4")
     done = run(*words, "--types", "n=integer")
     assert done.code == 2
-    assert "no value of n, an integer, is both > 3 and < 4; --force accepts it" in done.err
+    assert "no value of n, an integer, is both > 3 and < 4; --force accepts the filter" in done.err
     assert run(*words, "--types", "n=double").code == 0
 
 
@@ -139,7 +139,7 @@ def test_backtest_refuses_what_is_typed(
     run: Run, past: str, texts: tuple[str, ...], where: str
 ) -> None:
     done = run("backtest", *texts, "--on", past)
-    assert (done.code, done.err) == (2, f"error: {where}{WHY}; --force accepts it\n")
+    assert (done.code, done.err) == (2, f"error: {where}{WHY}; --force accepts the filter\n")
 
 
 @pytest.mark.parametrize("words", [(EMPTY, "--force"), ("--filters", "FILE")])
@@ -153,7 +153,7 @@ def test_backtest_takes_files_and_force(
 
 def test_subscribe_refuses_without_a_router(run: Run) -> None:
     done = run("subscribe", EMPTY, "--router", "tidings://127.0.0.1:1")
-    assert (done.code, done.err) == (2, f"error: {WHY}; --force accepts it\n")
+    assert (done.code, done.err) == (2, f"error: {WHY}; --force accepts the filter\n")
     done = run("subscribe", EMPTY, "--force", "--router", "tidings://127.0.0.1:1")
     assert notes(done)[0] == f"note: {WHY}"
     assert "can't connect" in done.err

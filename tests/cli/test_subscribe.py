@@ -222,7 +222,7 @@ def test_what_can_never_match_by_the_types_of_the_channel(run: Run, tmp_path: Pa
         why = "the filter can never match: no value of n, an integer, is both > 3 and < 4"
         words = ("subscribe", "n > 3 AND n < 4", "--timeout", "5", *scene.there)
         done = run(*words)
-        assert (done.code, done.err) == (2, f"error: {why}; --force accepts it\n")
+        assert (done.code, done.err) == (2, f"error: {why}; --force accepts the filter\n")
         done = run(*words, "--force")
         assert done.code == 0
         assert done.err.startswith(f"note: {why}\nnote: subscribed to n > 3 AND n < 4\n")

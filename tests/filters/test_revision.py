@@ -36,8 +36,8 @@ def test_an_ontology_without_synonyms_has_the_fingerprint_of_before() -> None:
         ({"mlb": "kbo"}, {}, "found the topic 'mlb' as a synonym, expected a name that is not a "
                             "topic"),
         ({"a": "b"}, {}, "found the synonym 'a' of 'b', which is not a topic"),
-        ({}, {"x": ["mlb"]}, "found the retired topic 'x', expected a topic of the ontology that "
-                             "is replaced only by current topics"),
+        ({}, {"x": ["mlb"]}, "found 'x' as a retired topic, expected a topic of the ontology, with "
+                             "replacements that are topics and not retired"),
         ({}, {"baseball": ["sports"]}, "found the topic 'kbo' under a retired topic, expected no "
                                        "topic there"),
     ],

@@ -194,12 +194,12 @@ def test_a_compilation_knows_the_predicates(tmp_path: Path) -> None:
             "found an element of a list as an argument of the",
         ),
         ("od(n)", "there is no function 'od'; did you mean odd or mod?"),
-        ("slow(n) AND n > 1", "the predicate 'slow' is switched off: it took longer than 5 ms"),
+        ("slow(n) AND n > 1", "the predicate 'slow' is switched off: a call took longer than 5 ms"),
     ],
 )
 def test_calls_that_are_refused(text: str, reason: str) -> None:
     definition = KindDefinition(predicates={**NAMES, "slow": "2"}, off={})
-    definition = definition.switch_off({"slow": "it took longer than 5 ms"})
+    definition = definition.switch_off({"slow": "a call took longer than 5 ms"})
     with pytest.raises(FilterError) as refused:
         Kind(None, definition).parse(text)
     assert refused.value.reason.startswith(reason)

@@ -178,7 +178,7 @@ def test_a_download_that_is_not_what_was_asked_for(
 ) -> None:
     monkeypatch.setattr(urllib.request, "urlopen", lambda *_, **__: BytesIO(b"a page of a proxy"))
 
-    with pytest.raises(EnvironmentProblem, match=r"found SHA-256 .+ask those who run"):
+    with pytest.raises(EnvironmentProblem, match=r"found SHA-256 .+ask the operator of"):
         kafka.kafka_jars("9.9.9")
     assert list(cache.iterdir()) == []
 

@@ -48,11 +48,11 @@ def test_a_pin_never_changes(outbox: Outbox) -> None:
 
 def test_commits_follow_each_other(outbox: Outbox) -> None:
     assert outbox.last() is None
-    with pytest.raises(TidingsError, match="found batch 1, expected 0"):
+    with pytest.raises(TidingsError, match="found batch 1, expected batch 0"):
         outbox.commit(commit(1))
     outbox.commit(commit(0))
     for wrong in (0, 2):
-        with pytest.raises(TidingsError, match="expected 1"):
+        with pytest.raises(TidingsError, match="expected batch 1"):
             outbox.commit(commit(wrong, "b"))
     outbox.commit(commit(1))
     assert outbox.commits() == [0, 1]
@@ -74,7 +74,7 @@ def test_a_commit_that_failed_and_is_there_is_not_written_again(
         patch.setattr(os, "ftruncate", fail)
         with pytest.raises(EnvironmentProblem, match="must be opened again"):
             outbox.commit(commit(1))
-    with pytest.raises(TidingsError, match="found batch 1, expected 2"):
+    with pytest.raises(TidingsError, match="found batch 1, expected batch 2"):
         outbox.commit(commit(1, "b"))
     outbox.commit(commit(2))
     again = Outbox(outbox.path)

@@ -292,7 +292,7 @@ def test_a_batch_is_read_with_its_numbers(tmp_path: Path) -> None:
     assert rows.to_pylist() == [
         {"numbers": [3 + at, 41 + at], "notification": 3 + at} for at in range(4)
     ]
-    with pytest.raises(TidingsError, match="expected a committed batch without numbers"):
+    with pytest.raises(TidingsError, match="is not committed, or already has numbers"):
         outbox.put_numbers(1, {1: 2, 2: 40})
-    with pytest.raises(TidingsError, match="expected a committed batch without numbers"):
+    with pytest.raises(TidingsError, match="is not committed, or already has numbers"):
         outbox.put_numbers(2, {1: 2})

@@ -268,7 +268,7 @@ def test_the_log_has_one_entry(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("first", "more", "sentence"),
     [
-        ({"a": "x > 1"}, {"a": "x > 2"}, "the id 'a' has a subscription in '.*' already; drop it"),
+        ({"a": "x > 1"}, {"a": "x > 2"}, "the id 'a' has a subscription in '.*' already; drop"),
         ({"a": "x > 1"}, {1: "x > 2"}, "found the integer 1 as an id, but the ids"),
         ({"a": "x > 1"}, {"node 7": "x > 2"}, "found the id 'node 7', expected another"),
     ],
@@ -382,7 +382,7 @@ def test_a_rendezvous_point_does_not_start_without_a_bulk(tmp_path: Path) -> Non
     shutil.move(log.path, tmp_path / "moved")
     for _ in range(2):
         with pytest.raises(
-            EnvironmentProblem, match=r"are damaged: .* repair .*, which gives them"
+            EnvironmentProblem, match=r"are damaged: .* give up the damaged .* repair"
         ):
             FileJournal(tmp_path / "moved")
     assert len(ChangeLog(tmp_path / "moved").repair().problems) == 1
@@ -509,7 +509,7 @@ def test_a_pipeline_gives_up_the_folder_and_a_rendezvous_point_does_not(
     owner.close()
     journal = opened(tmp_path, 7)
     monkeypatch.setattr(asking, "PATIENCE", 0.1)
-    with pytest.raises(LogError, match=r"owns .* and takes no changes from commands"):
+    with pytest.raises(LogError, match=r"owns .* and accepts no changes from commands"):
         owner.adopt(Snapshot.build({"f": "x > 1"}))  # this one does not listen
     journal.close()
     assert owner.adopt(Snapshot.build({"f": "x > 9"})) > 5

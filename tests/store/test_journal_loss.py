@@ -345,8 +345,8 @@ def test_notifications_that_are_lost_between_others_are_named(tmp_path: Path) ->
     repaired = FileJournal(path, repairs=True)
     problems, lost = repaired.repair()
     assert problems[-1] == (
-        "notifications that can't be read, between others: 3; the totals of their nodes do not "
-        "count them"
+        "notifications in the middle of the log that can't be read: 3; the totals of their nodes "
+        "do not count them"
     )
     assert not lost
     repaired.close()

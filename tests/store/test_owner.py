@@ -91,7 +91,7 @@ def test_owners_that_can_not_be_asked(tmp_path: Path, monkeypatch: pytest.Monkey
     log = ChangeLog(tmp_path)
     journal = opened(tmp_path, 1)  # an older release does not listen
     with pytest.raises(
-        LogError, match=r"takes no changes from commands, because it is an older re"
+        LogError, match=r"accepts no changes from commands, because it runs an older re"
     ):
         log.put("a", "n > 1")
     listener = s.listen(tmp_path)

@@ -25,7 +25,7 @@
 
 Users who run nodes in their own programs import `RootNode`, `RouterNode`, `PreprocessorNode`,
 `Door`, `Address`, `Direct`, `Grant` and `Signer` from here (docs/network.md, docs/tagging.md). Only
-`cli` uses the rest. Start at server.py, then root.py.
+`cli` uses the other names. Start at server.py, then root.py.
 """
 
 from importlib import import_module
@@ -70,6 +70,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name != "RootNode":  # it loads the kernels, which routers do not need
+    if name != "RootNode":  # RootNode loads the kernels, which routers do not need
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module("tidings.broker.root").RootNode

@@ -2,8 +2,8 @@
 
     tick ──────────── some ── others ── others ──────────── tick
 
-For thousands of neighbours, this takes tens of milliseconds, in which nothing is forwarded. So the
-work is divided into steps between two ticks; each step serves some of the neighbours.
+For thousands of neighbours, this takes tens of milliseconds, in which nothing is forwarded. So
+between two ticks, the work is divided into steps; each step serves some of the neighbours.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidings.routing.channels import KEEP_ALIVE, Channels
 from tidings.routing.forwarding import Name, Router, Sent
 from tidings.routing.root import Rendezvous
 
-STEPS = 8  # steps between two ticks, if there are many neighbours
+STEPS = 8  # the number of steps between two ticks, if there are many neighbours
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Attention:
         self._node, self._channels, self._limits = node, channels, limits
 
     async def attend(self, seconds: float) -> None:
-        """Do the work for all neighbours, spread over this time."""
+        """Do the work for all neighbours, in steps that are spread over `seconds`."""
         node = self._node
         links = [(name, link) for name, link in node.links.items() if name != UPSTREAM]
         steps = min(STEPS, 1 + len(links) // 100)
@@ -60,7 +60,7 @@ class Attention:
 
     def _attend_to(self, links: Iterable[tuple[Name, Link]], now: float) -> None:
         """Close the links of silent neighbours, because live ones send something every few seconds.
-        Neighbours from which reading is paused are kept."""
+        Links from which reading is paused stay open."""
         expire = self._node.machine.times.expire
         links = [(name, link) for name, link in links if not link.is_over]
         self._limits.check_some((link for _, link in links), now, 3 * expire)
@@ -73,11 +73,11 @@ class Attention:
             elif self._channels.links.is_stuck(name):
                 link.close("the receiver does not read the messages of a channel")
             known = neighbours.get(name)
-            if known is not None:  # the machine does not see messages in the backlog yet
+            if known is not None:  # the state machine does not see messages in the backlog yet
                 known.heard = max(known.heard, link.heard)
 
     def note_heard(self) -> None:
-        """Tell the channels of each neighbour when it was last heard."""
+        """Tell each neighbour's channels when the neighbour was last heard from."""
         for channel in self._channels.awake.values():
             if not channel.is_kept:
                 for name in channel.below:

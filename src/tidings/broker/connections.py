@@ -3,8 +3,9 @@
 connect ──(TLS)──> stranger ──Hello──> neighbour: a link under its name, with its permissions
                        └──> refused: counted, and told why
 
-A pipeline on the same machine can come through the socket in the channel's folder, which only the
-owner of the folder can open. Such a pipeline may preprocess, and needs no token.
+A pipeline on the same machine can connect to the socket in the channel's folder, which only the
+owner of the folder can open. A pipeline that connected in this way may preprocess, and needs no
+token.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.root import name_direct
 
 SELDOM = 10.0  # seconds between two warnings
-MOST_SAID = 300  # the most characters of a warning that quotes a stranger; each may take ten bytes
+MOST_SAID = 300  # the most characters that a warning quotes of a stranger; each may take ten bytes
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +48,8 @@ class Connections:
         make_link: Callable[[], Link],
         refuse_channel: Callable[[str], str] | None = None,
     ) -> None:
-        """`refuse_channel` returns why a channel is not served here; empty if it is."""
+        """`refuse_channel` returns the reason why a channel is not served here; empty if it is
+        served."""
         self.name = name  # of the node
         self._refuse_channel = refuse_channel or self._refuse_other
         self.door = door
@@ -61,15 +63,15 @@ class Connections:
         self._tickets = PublicKeys(door.tickets)
         self._places = Places(door.limits)
         self._permissions: dict[Link, Permissions] = {}
-        self._owners: dict[Name, str] = {}  # owners of filters, by neighbour; not for routers
+        self._owners: dict[Name, str] = {}  # neighbour -> owner of its filters; routers have none
         self.tickets = DirectTickets()
         self._ends: dict[Link, float] = {}  # when the tickets of direct links expire
         self._certified: set[str] = set()  # names seen in certificates
         self._warned_at = float("-inf")
 
     async def listen(self, spawn: Callable[[Any], None]) -> asyncio.Server:
-        """Start listening on the node's address (`Door.address`). Raise EnvironmentProblem if that
-        is impossible."""
+        """Start listening on the node's address (`Door.address`). Raise EnvironmentProblem if the
+        address can't be used."""
         address = self.door.address
         try:
             return await asyncio.get_running_loop().create_server(
@@ -94,7 +96,7 @@ class Connections:
         return found
 
     async def welcome_local(self, found: socket.socket) -> None:
-        """Accept a connection that came through the channel's folder, as a link."""
+        """Accept a connection to the socket in the channel's folder, as a link."""
         found.setblocking(False)
         link = self._accept()
         self._local.add(link)
@@ -115,8 +117,9 @@ class Connections:
         return link
 
     def greet(self, link: Link, message: m.Message, room: Callable[[str], str]) -> bool:
-        """Process the first message of a stranger; return True if it becomes a neighbour. `room`
-        returns the reason why there is no room for a name, or "" if there is room."""
+        """Process the first message of a stranger; return True if the stranger becomes a neighbour.
+        `room` returns the reason why there is no room for a neighbour with the given name; empty if
+        there is room."""
         self.connection_limits.end_greeting(link)
         if not isinstance(message, m.Hello):
             self.connection_limits.send_away(link, "expected a greeting")
@@ -179,20 +182,20 @@ class Connections:
         return found
 
     def _admit_local(self, hello: m.Hello) -> Permissions | str:
-        """The permissions of a pipeline that came through the channel's folder."""
+        """The permissions of a pipeline that connected to the socket in the channel's folder."""
         if hello.routes or hello.opens:
             return "found a router at the socket of a folder, expected a pipeline"
         may = frozenset[Right]({"preprocess"})
         return _refuse_name(hello.name) or Permissions(hello.name, may, routes=False)
 
     def _admit_ticket(self, name: str, data: bytes) -> Permissions | str:
-        """The permissions of a client that shows a ticket, or why it is refused."""
+        """The permissions of a client that shows a ticket, or why the client is refused."""
         found = self._tickets.judge_ticket(data, name, self.door.channel, time.time())
         return found if isinstance(found, str) else self._register.admit_ticket(found)
 
     def present_ticket(self, link: Link, data: bytes) -> str:
-        """Take the next ticket of a client that connected with a ticket; return why it is refused,
-        or an empty string."""
+        """Take the next ticket of a client that connected with a ticket; return why the new ticket
+        is refused, or an empty string."""
         before = self._permissions[link]
         found = self._admit_ticket(before.name, data)
         if isinstance(found, str):
@@ -203,7 +206,7 @@ class Connections:
         return ""
 
     def expire_tickets(self) -> None:
-        """Close the links of clients whose tickets have expired."""
+        """Close the links of those clients whose tickets have expired."""
         clock = time.time()
         for link, found in [*self._permissions.items()]:
             if found.expires and clock >= found.expires + SKEW:
@@ -228,11 +231,12 @@ class Connections:
 
     def renew(self, tokens: Tokens | None, tickets: Mapping[str, str] | None = None) -> int:
         """From now on, accept these tokens, and tickets signed with these keys; return the number
-        of closed links. Clients with a ticket must show it again.
+        of closed links. Clients that connected with a ticket must show the ticket again.
 
-        A client with more rights than before keeps its link and may use them at once. A client with
-        fewer or different rights is disconnected and told why. Everything granted under its old
-        rights ends with the link, and it can connect again with its new rights."""
+        A client with additional rights keeps its link, and may use the new rights at once. A client
+        with fewer or different rights is disconnected and told why. When the link closes,
+        everything that was granted under the old rights ends; the client can connect again with the
+        new rights."""
         self.door = msgspec.structs.replace(self.door, tokens=tokens, tickets=tickets)
         self._tickets = PublicKeys(tickets)
         if not self.door.is_guarded:
@@ -240,7 +244,7 @@ class Connections:
         self._register = PermissionRegister(tokens)
         ended = 0
         for link, before in [*self._permissions.items()]:
-            if before.direct or link in self._local:  # its rights don't depend on tokens
+            if before.direct or link in self._local:  # the link's rights don't depend on tokens
                 continue
             if before.expires:
                 ended += 1
@@ -292,13 +296,13 @@ class Connections:
     # -- direct links --------------------------------------------------------------------------
 
     def is_direct(self, name: Name) -> bool:
-        """Is a neighbour an agent with a ticket?"""
+        """Is a neighbour an agent on a direct link?"""
         link = self.links.get(name)
         found = None if link is None else self._permissions.get(link)
         return found is not None and bool(found.direct)
 
     def party_of(self, name: Name) -> str:
-        """The owner of the named subscriptions of an agent with a ticket."""
+        """The owner of the named subscriptions of an agent on a direct link."""
         link = self.links.get(name)
         found = None if link is None else self._permissions.get(link)
         return "" if found is None else found.party
@@ -308,8 +312,8 @@ class Connections:
 
     def renew_ticket(self, link: Link, text: str) -> str:
         """Extend a direct link until its new ticket expires; return why this is refused, or an
-        empty string. A ticket with other rights ends the link: the agent connects again with the
-        new ticket."""
+        empty string. If the new ticket gives other rights, the link is closed, and the agent
+        connects again with the new ticket."""
         before = self._permissions[link]
         agent = before.name.rpartition("/direct-")[0]
         ticket = self.tickets.read(text, agent, time.monotonic())
@@ -331,7 +335,7 @@ class Connections:
         return self._owners.get(name, "")
 
     def within_of(self, channel: str, name: Name) -> m.Within:
-        """The filters that must cover what a neighbour subscribes to in a channel."""
+        """The filters that must cover every filter to which a neighbour subscribes in a channel."""
         link = self.links.get(name)
         found = None if link is None else self.permissions_in(link, channel)
         if found is None:
@@ -355,7 +359,7 @@ class Connections:
 
 
 def _refuse_name(name: str) -> str:
-    """Why clients may not have this name; empty if they may."""
+    """The reason why clients may not have this name; empty if there is none."""
     if not name or name.startswith(UPSTREAM[:-1]):
         return "found no name, expected one in the greeting"
     if not name.isprintable():
@@ -364,8 +368,8 @@ def _refuse_name(name: str) -> str:
 
 
 def _permissions_of(ticket: DirectTicket) -> Permissions:
-    """The permissions of an agent with a ticket: it may subscribe, within the limits that its
-    router sets."""
+    """The permissions of an agent with a ticket for a direct link: the agent may subscribe, within
+    the limits that its router sets."""
     texts = ticket.within
     within = " AND ".join(f"({text})" for text in texts) if len(texts) > 1 else "".join(texts)
     name = name_direct(ticket.agent, ticket.owner)

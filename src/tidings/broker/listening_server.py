@@ -24,7 +24,7 @@ class ListeningServer:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> None:
-        """Start listening; raise EnvironmentProblem if that is impossible."""
+        """Start listening; raise EnvironmentProblem if the address can't be used."""
         self._server = await self._connections.listen(self.spawn)
 
     @property

@@ -13,7 +13,7 @@ import time
 from tidings.channel.interests import ArrayInterests, Compilation
 
 AGAIN = 300.0  # seconds before another attempt after a failure
-MOST_FAILED = 5  # after this many failures in a row, only the next start compiles
+MOST_FAILED = 5  # after this many failures in a row, the next attempt is at the next start
 _log = logging.getLogger(__name__)
 
 
@@ -27,11 +27,11 @@ class Recompiling:
         self._failures = 0
         self._failed = float("-inf")  # when an attempt last failed
         self.count = 0
-        """How many compilations were used."""
+        """How many compilations succeeded, so that their results were used."""
 
     def tend(self, interests: ArrayInterests) -> None:
-        """Start a compilation if it is due. `interests` are those in use now; a compilation of
-        earlier interests is discarded."""
+        """Start a compilation if it is due. `interests` are the interests that are now in use. The
+        result of a compilation of earlier interests is discarded."""
         self._interests = interests
         at_work = self._task is not None and not self._task.done()
         if at_work or not interests.is_due or self._failures >= MOST_FAILED:

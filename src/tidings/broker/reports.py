@@ -4,9 +4,10 @@
        └────────────────the same──> neighbours that sent Watch
 
 About once a beat each node sends a report, so every node knows its whole subtree, with a delay of
-one beat per level. Reports expire after the same time as silent neighbours. Reports are bounded:
-all reports together describe at most MOST_REPORTED nodes, and the largest reports are cut first. So
-one neighbour's report displaces those of others only if there are very many neighbours.
+one beat per level. A report expires after the time for which a neighbour may be silent. Reports are
+bounded: all reports together describe at most MOST_REPORTED nodes, and the largest reports are cut
+first. So the report of one neighbour displaces reports of other neighbours only if there are very
+many neighbours.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from tidings.routing.root import Rendezvous
 MOST_LISTED = 5_000  # the most links in a report: 3 MB with the longest names
 MOST_CHANNELS = 1_000  # the most channels, or other rows, in a report: 1 MB with long names
 RIGHTS = "rights"  # counts requests that a client had no right to make
-_UNRIGHTFUL = (RIGHTS, "outside", "not granted")  # the counts of such requests
-# the order in which links are listed; of the same kind, those with the longest queues come first
+_UNRIGHTFUL = (RIGHTS, "outside", "not granted")  # the counts of requests that lacked a right
+# the order of the kinds in which links are listed; links of a kind with longer queues come first
 _ORDER: tuple[m.Kind, ...] = ("above", "router", "agent", "watcher", "direct")
 _KINDS = {kind: number for number, kind in enumerate(_ORDER)}
 
@@ -44,7 +45,7 @@ class LinkCounts(Protocol):
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """Counts of notifications that passed a node."""
+    """Counts of notifications that passed through a node."""
 
     published: int = 0  # from below
     told_in: int = 0  # from above
@@ -155,7 +156,7 @@ class Reports:
         while over > 0:
             largest = max(self.known.values(), key=lambda known: len(known.nodes))
             kept = max(1, len(largest.nodes) - over)
-            if kept == len(largest.nodes):  # every report has only one node
+            if kept == len(largest.nodes):  # no report can be cut: each has only one node
                 del self.known[newest]
                 return
             over -= len(largest.nodes) - kept
@@ -187,14 +188,15 @@ class Reporting(Protocol):
 
 
 def status_of(node: Reporting, now: float) -> m.NodeStatus:
-    """The status of a node, without the nodes below it. Nothing is forwarded meanwhile, so each
-    link is only looked at briefly; the few that are listed cost more."""
+    """The status of a node, without the nodes below it. While the status is computed, nothing is
+    forwarded, so little work is done for each link, and more only for the few links that are
+    listed."""
     machine, past = node.machine, node.reports.past
     upstream = machine.upstream if isinstance(machine, Router) else None
     published, told_in = past.published, past.told_in
     told_out, dropped = past.told_out, past.dropped
     waiting = below = 0
-    order: list[tuple[int, int, int, str, Name]] = []  # sort keys of each link, and its name
+    order: list[tuple[int, int, int, str, Name]] = []  # the sort keys and name of each link
     for name, link in node.links.items():
         if name == upstream:
             kind: m.Kind = "above"
@@ -259,12 +261,13 @@ def status_of(node: Reporting, now: float) -> m.NodeStatus:
 
 
 def _count_rows(node: m.NodeStatus) -> int:
-    """The rows of a rendezvous point, apart from channels."""
+    """How many rows a rendezvous point reports, apart from channels."""
     return len(node.preprocessors) + len(node.sources) + len(node.names)
 
 
 def _list_channels(node: Reporting) -> tuple[m.ChannelStatus, ...]:
-    """The channels that a report lists: if there are many, those with the most traffic."""
+    """The channels that a report lists. If there are too many, the report lists those with the most
+    traffic."""
     known = node.channels
     busy = nsmallest(m.MOST_CARRIED, known.awake.values(), key=lambda one: (-one.told, one.name))
     asleep = (one for one in known.known.values() if one.asleep is not None)
@@ -310,8 +313,7 @@ def _count_subscribed(machine: Router | Rendezvous, name: Name) -> int:
 
 
 def _is_tree(nodes: tuple[m.NodeStatus, ...], sender: str) -> bool:
-    """Whether a report begins with its sender, and every further node is below a node that was
-    listed before it."""
+    """Whether a report begins with its sender, and lists every other node after a node above it."""
     if not nodes or nodes[0].depth or nodes[0].name != sender:
         return False
     depth = 0

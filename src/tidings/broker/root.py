@@ -1,6 +1,6 @@
 """A running rendezvous point. It acknowledges publications only when they are on the disk.
 
-Many acknowledgments share one sync.
+Many acknowledgments can share one sync.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ if TYPE_CHECKING:
     from tidings.channel.related import PublicationMerits
     from tidings.relations import RelationSettings
 
-FEW = 8  # the frames of a buffer with fewer are read one by one
+FEW = 8  # if a buffer has fewer frames, they are read one by one
 LOAD_AGAIN = 10.0  # seconds before another attempt to load kernels
 BETWEEN_WRITES = 0.003  # seconds between two writes of the event loop itself
 TEND_AGAIN = 30.0  # seconds before another attempt to maintain the journal
-ATTEMPTS = 4  # attempts at a change that must not overlap with changes of nodes
-MOST_TOLD = 200  # the most characters that a status gives to names of predicates
+ATTEMPTS = 4  # how often a change is tried that must not overlap with changes of nodes
+MOST_TOLD = 200  # the most characters of predicates' names in a status
 
 _REACHED = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # host to listen on -> host to connect to
 
@@ -102,7 +102,7 @@ class RootNode(Server):
         self._path = Path(journal)
         self._attributes = attributes
         self.kind = kind or KindDefinition()
-        """The kind of interest in the file, without topics that were removed before."""
+        """The kind of interest in the file, without topics that earlier revisions removed."""
         self.extra = ExtraFields()  # shared by all state machines of this node
         self._times = times
         self._name = name
@@ -128,7 +128,7 @@ class RootNode(Server):
             self._path, lambda: self.machine, self._prepare, self.after_receiving,
             self._await_stored, self.adopt, self.redeclare,
         )  # fmt: skip
-        # for each waiting task: the number of writes it waits for, and its future
+        # for each waiting task, the number of the write that it waits for, and its future
         self._awaiting: list[tuple[int, asyncio.Future[None]]] = []
         super().__init__(machine, door, forwarding)
         if relations is not None and self._merits is not None:
@@ -197,8 +197,8 @@ class RootNode(Server):
         self._spawn(self._load_block_kernels())
 
     def _welcome_soon(self) -> Callable[[socket.socket], None]:
-        """A function that accepts a connection through the folder. It may be called in any
-        thread."""
+        """A function that accepts a connection through the folder. Any thread may call this
+        function."""
         loop = asyncio.get_running_loop()
 
         def welcome(found: socket.socket) -> None:
@@ -213,16 +213,16 @@ class RootNode(Server):
             self.early.begin(self.own)
 
     async def _await_stored(self) -> None:
-        """Wait until everything that was passed to the journal so far is on the disk."""
+        """Wait until all records that have been passed to the journal are on the disk."""
         if self.machine.failed:
             raise EnvironmentProblem(f"the journal {self._path} can't be written at present")
         done = asyncio.get_running_loop().create_future()
         self._awaiting.append((self.machine.written, done))
-        self.after_receiving()  # wakes this task even if all is written already
+        self.after_receiving()  # completes `done`, even if all is written already
         await done
 
     def _tell_stored(self, upto: int, problem: str = "") -> None:
-        """Wake the tasks that wait for one of the first `upto` writes, or all tasks if there is a
+        """Wake the tasks that wait for the writes up to number `upto`, or all tasks if there is a
         problem."""
         left = []
         for count, done in self._awaiting:
@@ -250,7 +250,7 @@ class RootNode(Server):
             super().take_question(link, message)
 
     def _advise(self, link: Lane, message: m.Advise) -> None:
-        """Send an agent the list of routers, with how busy each is."""
+        """Send an agent the list of routers, with the load of each."""
         machine, now = self.machine, self.now
         machine.context.now = now
         machine.hear(link.name)
@@ -266,7 +266,7 @@ class RootNode(Server):
         return self._interests.prepare(filters)
 
     def _is_answering(self) -> bool:
-        """Do messages wait for their turn, or for the disk?"""
+        """Are messages waiting for their turn, or for the disk?"""
         return len(self.backlog) > 0 or len(self.machine.queue) > 0
 
     def forget_lane(self, lane: Lane) -> None:
@@ -277,9 +277,9 @@ class RootNode(Server):
     # -- predicates ----------------------------------------------------------------------------
 
     def _take_later(self, link: Lane, message: m.Message) -> None:
-        """Process a message. A publication that needs predicates waits for them, and later
-        publications of its publisher wait behind it. If the channel has relations, bodies are sent
-        early."""
+        """Process a message. A publication that needs predicates waits until they have answered,
+        and later publications of the same publisher wait behind it. If the channel has relations,
+        bodies are sent early."""
         if self.early is not None and isinstance(message, m.Publish | Run):
             self._send_early(self.early, message)
         if not isinstance(message, m.Publish | Run) or not self._deciding.holds(link, message):
@@ -297,7 +297,7 @@ class RootNode(Server):
             relating = self.machine.tagger.relating
             if relating is not None:
                 early.publish(self.own, message, relating.context)
-        except Exception:  # the notification itself follows as usual
+        except Exception:  # no harm: the notification itself follows as usual
             _log.exception("%s: a notification could not be sent early", self._name)
 
     def _missing_calls(self, content: bytes) -> Sequence[PredicateCall]:
@@ -321,25 +321,26 @@ class RootNode(Server):
         definition, name = self.declaration.kind.definition, fault.predicate
         is_used = name in definition.callable_predicates and name not in self._faulty
         if is_used and definition.predicates[name] == fault.version:
-            self._faulty.add(name)  # other processes may report it meanwhile
+            self._faulty.add(name)  # other processes may report the same fault
             try:
                 await self._switch_off(name, f"{fault.reason} (at {sender})")
             finally:
                 self._faulty.discard(name)
 
     def _list_off(self) -> str:
-        """The names of the predicates that are switched off, as a status shows them."""
+        """The names of the predicates that are switched off, shortened for a status."""
         names = ", ".join(sorted(self.declaration.kind.definition.off))
         return names if len(names) <= MOST_TOLD else names[: MOST_TOLD - 3] + "..."
 
     async def _renew_helpers(self) -> None:
-        """Replace the helper processes by ones for the predicates of the current declaration."""
+        """Replace the helper processes with processes for the predicates of the current
+        declaration."""
         before, self._helpers = self._helpers, self._make_helpers()
         await before.stop()
 
     async def _load_block_kernels(self) -> None:
-        """Load the kernels that only parts and runs of publications need. If that fails, because
-        the disk is full for example, try again later."""
+        """Load the kernels that only parts and runs of publications need. If this fails, because
+        the disk is full for example, it is tried again later."""
         while True:
             try:
                 await asyncio.get_running_loop().run_in_executor(None, load_block_kernels)
@@ -353,7 +354,7 @@ class RootNode(Server):
     def take_runs(self, lane: Lane, buffer: bytes, starts: list[int]) -> bool:
         if not self._takes_parts or len(starts) < FEW:
             return False
-        ask_for_kernels()  # there are many frames, so finding them should be fast too
+        ask_for_kernels()  # many frames: what finds them should be compiled too
         link = lane.link
         for at, run in find_runs(buffer, starts):
             found = self.connections.permissions_in(link, self.door.channel)
@@ -378,7 +379,7 @@ class RootNode(Server):
             link.send(msgspec.structs.replace(taken, refusal=reason, later=True))
 
     def _load_machine(self) -> FramedRendezvous:
-        """A machine that continues from the state on disk."""
+        """A state machine that continues from the state on disk."""
         history = self.journal.history
         last = max(history.base, history.version)
         interests = self._interests = self._make_interests(
@@ -424,7 +425,7 @@ class RootNode(Server):
         )
 
     def _declare(self, kind: KindDefinition, channel: str) -> Declaration:
-        """The declaration that follows the one in the journal. Raises DeclarationError if a filter
+        """The next declaration, after the one in the journal. Raises DeclarationError if a filter
         uses an attribute that would get another type."""
         found = Declaration(channel, self._attributes, kind, self.journal.history.declaration)
         now = found.kind
@@ -440,8 +441,8 @@ class RootNode(Server):
         need_fit(found.before.attributes, now.attributes, filters, now.functions)
 
     async def redeclare(self, asked: Declare) -> int:
-        """Declare other attributes, as a command asks; return the version. Raises DeclarationError
-        if that is impossible; then nothing changes. Nodes and their numbers stay.
+        """Replace the declaration of the attributes for a command; return the version. Raises
+        DeclarationError if that is impossible; then nothing changes. Nodes keep their numbers.
 
         The state machine is replaced, as in `revise`.
         """
@@ -471,8 +472,10 @@ class RootNode(Server):
                 if version == self.journal.version:
                     break
             else:
-                raise EnvironmentProblem("too many nodes changed meanwhile; try again")
-            # no await from here on: whatever was accepted is on the disk
+                raise EnvironmentProblem(
+                    "too many nodes changed during this declaration; try again"
+                )
+            # no await from here on: by now, everything that was accepted is on the disk
             following = self.machine.following.followers
             self.journal.begin_life(draw_life(revised=True))
             self._attributes, self.declaration = attributes, found
@@ -482,14 +485,14 @@ class RootNode(Server):
 
     async def revise(self, kind: KindDefinition) -> Revision | None:
         """Use another kind of interest from now on, such as a revised ontology; return what
-        changed, or None if nothing did. Raises TidingsError if it can't be used; then nothing
-        changes.
+        changed, or None if nothing changed. Raises TidingsError if the kind of interest can't be
+        used; then nothing changes.
 
         The state machine is replaced, as after a restart: nodes keep their numbers, a new life
         begins, neighbours resubscribe, and every process that tags starts over. Interests that now
-        have another meaning get new nodes, and their subscribers continue there. Cost: all filters
-        are read again, in a thread; then the event loop is blocked, for about twice as long as a
-        restart with compiled filters takes.
+        have another meaning get new nodes, and their subscribers continue at the new nodes. Cost:
+        all filters are read again, in a thread; then the event loop is blocked, for about twice as
+        long as a restart with compiled filters takes.
         """
         async with self._revising:
             declaration = self._declare(kind, self.door.channel)
@@ -499,7 +502,7 @@ class RootNode(Server):
             following = self.machine.following.followers
             await asyncio.get_running_loop().run_in_executor(None, self._read, declaration.kind)
             await self._wait_for_disk()
-            # no await from here on: whatever was accepted is on the disk
+            # no await from here on: by now, everything that was accepted is on the disk
             following = {**following, **self.machine.following.followers}
             self._replace_nodes(self._interests.all_placed(), self._read(declaration.kind))
             self.kind, self.declaration = kind, declaration
@@ -515,8 +518,8 @@ class RootNode(Server):
             raise EnvironmentProblem(f"the journal {self._path} can't be written at present")
 
     def _start_machine(self, following: Mapping[str, Heard]) -> None:
-        """Continue with another state machine, in a life that has begun already. Followers count as
-        heard now, and must acknowledge the changes."""
+        """Continue with another state machine; its life has already begun. Followers count as
+        if they had just been heard from, and must acknowledge the changes."""
         machine = self._load_machine()
         machine.stamps.continue_from(self.machine.stamps)
         self.take_machine(machine)
@@ -525,11 +528,11 @@ class RootNode(Server):
 
     async def adopt(self, asked: Adopt) -> int:
         """Adopt a snapshot that a command put into the folder; return its version. Raises
-        TidingsError if it can't be adopted; then nothing changes.
+        TidingsError if the snapshot can't be adopted; then nothing changes.
 
-        The state machine is replaced, as in `revise`. The bulk is written, and all nodes are
-        compiled, in a thread; then the event loop is blocked for about as long as a restart with
-        compiled filters takes.
+        The state machine is replaced, as in `revise`. A thread writes the bulk and compiles all
+        nodes; then the event loop is blocked for about as long as a restart with compiled filters
+        takes.
         """
         loop = asyncio.get_running_loop()
         async with self._revising:
@@ -545,7 +548,7 @@ class RootNode(Server):
                 for _ in range(ATTEMPTS):
                     await loop.run_in_executor(None, self._prepare_adoption, adoption)
                     await self._wait_for_disk()
-                    # no await until the state machine is replaced
+                    # there must be no await from here until the state machine is replaced
                     version = adoption.commit(self.journal)
                     if version:
                         self.journal.begin_life(draw_life())
@@ -553,10 +556,12 @@ class RootNode(Server):
                         return version
             finally:
                 adoption.discard()
-        raise EnvironmentProblem("nodes with the same filters changed meanwhile; try again")
+        raise EnvironmentProblem(
+            "during the adoption, nodes with the same filters changed; try again"
+        )
 
     def _prepare_adoption(self, adoption: Adoption) -> None:
-        """Write a bulk, and compile all nodes with those of the bulk."""
+        """Write a bulk, and compile all nodes, including the nodes of the bulk."""
         nodes = adoption.prepare()
         stored = [*self.journal.interests(), *nodes]
         last, kind = nodes[-1][0] if nodes else 0, self.declaration.kind
@@ -574,8 +579,8 @@ class RootNode(Server):
             return None
 
     def _begin_revised(self) -> None:
-        """Begin a life when the node starts. If the file has another kind of interest than before,
-        this is a revision."""
+        """Begin a life when the node starts. If the file has a different kind of interest than
+        before, the start counts as a revision."""
         before, now = self.declaration.kind_before(), self.declaration.kind
         same_text = self.declaration.text == self.journal.history.declaration
         if same_text or all(one and not one.definition.encode() for one in (before, now)):
@@ -586,7 +591,8 @@ class RootNode(Server):
 
     def _replace_nodes(self, before: Sequence[Placed], fresh: ArrayInterests) -> None:
         """Begin a life in which interests may have another meaning. Interests whose nodes now have
-        different nodes below them get new nodes. All changes are on the disk when this returns."""
+        different nodes below them get new nodes. When this function returns, all changes are on the
+        disk."""
         after = fresh.all_placed()
         changed = find_changed(before, after)
         self.journal.begin_life(draw_life(revised=True))
@@ -596,8 +602,8 @@ class RootNode(Server):
             self.journal.write(batch)
 
     def _read(self, kind: Kind) -> ArrayInterests:
-        """Read the stored filters by the rules of this kind. If there are many, they are compiled;
-        the next call then only opens the result."""
+        """Read the stored filters by the rules of this kind. Many filters are also compiled, so
+        that the next call only opens the result."""
         stored, last = self.journal.interests(), self.journal.history.base
         return self._make_interests(stored, last, None, kind)
 
@@ -627,7 +633,7 @@ class RootNode(Server):
         return self.extra.fields
 
     def _renew(self, interests: ArrayInterests) -> None:
-        """If stored filters are now read differently, tell programs that tag to start over."""
+        """Tell programs that tag to start over, if stored filters are now read differently."""
         hidden, declaration = tuple(sorted(interests.refused)), self.declaration.text
         history = self.journal.history
         if (hidden, declaration) != (history.hidden, history.declaration):
@@ -649,8 +655,8 @@ class RootNode(Server):
 
     def after_receiving(self) -> None:
         """Start a write, unless a write is running or nothing needs to be written. Records that
-        arrive during a write share the next sync. Fast notifications need no write, but if a write
-        is running, they are sent after it."""
+        arrive during a write share the next sync. Fast notifications are not written, but if a
+        write is running, they are sent after that write."""
         if self.early is not None:
             self.early.ask_soon()
         if self._writing is not None and not self._writing.done():
@@ -666,16 +672,16 @@ class RootNode(Server):
         if self.machine.failed:
             await self._restart_machine()
         while True:
-            # While the event loop is busy, a thread gets the interpreter only every half
-            # millisecond, and a write needs it ten times. So while publications wait, the event
-            # loop writes without a thread.
+            # While the event loop is busy, a thread gets the interpreter only once every half
+            # millisecond, but needs it ten times for one write. So while publications wait, the
+            # event loop itself writes.
             is_behind = isinstance(self.publications, MeritPublications) and self.publications.waits
             if is_behind and (wait := self._wrote + BETWEEN_WRITES - loop.time()) > 0:
-                await asyncio.sleep(wait)  # many share a sync
+                await asyncio.sleep(wait)  # so that many publications share a sync
             # after a failed write nothing more may be written
             batch = None if self.machine.failed else self.journal.take()
             if batch is None:
-                # messages may wait for records of an earlier write
+                # some messages may still wait for records of an earlier write
                 self._release_stored(self.machine.written)
                 self._tell_stored(self.machine.written)
                 self._tend()
@@ -686,7 +692,7 @@ class RootNode(Server):
                 else:
                     await loop.run_in_executor(None, self.journal.write, batch)
                 self._wrote = loop.time()
-            except Exception as problem:  # after any failure, nothing may be acknowledged
+            except Exception as problem:  # after a failure of any kind, nothing may be acknowledged
                 if isinstance(problem, EnvironmentProblem):
                     _log.error("%s", problem)
                 else:
@@ -712,7 +718,7 @@ class RootNode(Server):
     async def _tend_now(self) -> None:
         try:
             await asyncio.get_running_loop().run_in_executor(None, self.journal.tend)
-        except Exception as problem:  # the log is intact; only the next start takes longer
+        except Exception as problem:  # the log is intact, but the next start takes longer
             self._tended = self.now
             _log.error("%s", problem)
 
@@ -722,12 +728,12 @@ class RootNode(Server):
         for run in join_frames(released):
             try:
                 self.forward(run.data, run.starts, run.ends)
-            except Exception:  # all are on the disk; subscribers ask for missing notifications
+            except Exception:  # none is lost: subscribers ask for missing notifications
                 _log.exception("%s: notifications could not be forwarded", self._name)
 
     async def _restart_machine(self) -> None:
-        """Continue from the state on disk if the journal can be written again. Until then the
-        machine refuses everything that must be written."""
+        """Continue from the state on disk if the journal can be written again. As long as the
+        journal can't be written, the state machine refuses everything that must be written."""
         if self.now - self._tried < self.machine.times.retry:
             return
         self._tried = self.now
@@ -747,6 +753,6 @@ class RootNode(Server):
 
 
 def _must_split(run: Run, found: Permissions) -> bool:
-    """Must the publications of a run be checked one by one? If not, all of them are accepted,
-    because they have the same publisher."""
+    """Must the publications of a run be checked one by one? If not, the whole run is accepted: all
+    its publications have the same publisher."""
     return bool(found.refusal(run.message(0))) or (not found.may_tag and run.lacks_contents)

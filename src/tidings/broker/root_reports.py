@@ -1,7 +1,8 @@
 """What only a rendezvous point reports: its pipelines, named subscriptions and preprocessors.
 
-Each list is bounded; of many, the pipelines that were heard last and the subscriptions that lag
-most are listed. The status of a rendezvous point is only worked out while somebody watches it.
+Each list is bounded: if there are too many entries, the report keeps the pipelines that were heard
+from most recently, and the subscriptions that lag most. The status of a rendezvous point is
+computed only while somebody watches the rendezvous point.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from tidings.broker.reports import millis, shorten
 from tidings.routing.protocol import messages as m
 from tidings.routing.root import Rendezvous, read_key
 
-SHOWN = 8  # characters of the name of a stream; who knows the whole name can hand over under it
-LOOKED_AT = 10_000  # named subscriptions of one report
+# The characters of a stream's name that are shown. Anybody who knows the whole name can hand over
+# batches under it.
+SHOWN = 8
+LOOKED_AT = 10_000  # the most named subscriptions that are looked at for a report
 
 
 def list_preprocessors(machine: Rendezvous, now: float) -> tuple[m.PreprocessorStatus, ...]:
@@ -30,7 +33,7 @@ def list_preprocessors(machine: Rendezvous, now: float) -> tuple[m.PreprocessorS
 
 
 def list_sources(machine: Rendezvous, now: float) -> tuple[m.SourceStatus, ...]:
-    """The pipelines that handed over last."""
+    """The pipelines that handed over parts most recently."""
     known, seen = machine.sources.known, machine.sources.activity
     never = float("-inf")
     latest = nlargest(m.MOST_SOURCES, known, key=lambda one: seen[one].at if one in seen else never)

@@ -46,12 +46,13 @@ class RouterNode(Server):
         show_token: bool = False,
         relations: Callable[[], Serving] | None = None,
     ) -> None:
-        """`upstream` has the addresses of the node above, for the router's own channel; `hops` has
-        those of other nodes above. `routes` say which hop other channels take; the hop "" is
-        `upstream`. `places` says whom the router asks where a new node belongs in the graph of its
-        own channel. With `show_token`, preprocessors see `token` if the node above signs no
-        tickets. `relations` loads the settings of channels with relations, when a context is first
-        seen; without it, the settings in the shipped files are used."""
+        """For the router's own channel, `upstream` has the addresses of the node above; `hops` has
+        the addresses of the other nodes above. `routes` has the hop that each of the other channels
+        uses; the hop "" is `upstream`. `places` says whether the router asks the node above or a
+        preprocessor where a new node belongs in the graph of its own channel. With `show_token`,
+        preprocessors see `token` if the node above signs no tickets. `relations` loads the settings
+        of channels with relations when the first context arrives; without `relations`, the settings
+        in the shipped files are used."""
         self._load_relations = relations or load_examples
         self._frames = FrameCache(cache_bytes)
         machine = Router(name, UPSTREAM, times, self._frames, draw_life(), door.limits)
@@ -248,14 +249,15 @@ class RouterNode(Server):
         ends: list[int],
     ) -> None:  # fmt: skip
         """Forward frames without decoding them, if they belong to this life. Serials increase, so
-        the last frame has the highest serial. Only the first and the last frame are checked: when a
-        life begins, nodes exchange the lineage, which separates the frames of two lives."""
+        the last frame has the highest serial. Only the first and the last frame are checked. That
+        is enough: when a life begins, nodes exchange the lineage, so there is a message between the
+        frames of two lives."""
         machine = self.channels.wake(channel, self.now)
         channel.used = self.now
         first, _ = frames.place_of(buffer, starts[0])
         last, serial = frames.place_of(buffer, starts[-1])
         if first == last == machine.epoch:
-            if not serial:  # the last one is a fast notification, without a serial
+            if not serial:  # the last frame is a fast notification, which has no serial
                 serial = max(frames.place_of(buffer, start)[1] for start in starts)
             machine.note_passed(serial)
             self.forward(buffer, starts, ends, channel)

@@ -3,7 +3,7 @@
     frames ─> links ─> messages ─> publications, backlog ─> machine ─> messages ─> links ─> frames
                   └──> notifications from above, by their fronts alone ────────────┘
 
-Routers and rendezvous points have this class in common.
+The class is the base of routers and rendezvous points.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Server:
         routes: Routes | None = None,
     ) -> None:
         """Without `forwarding`, forwarding is adaptive, and its costs are measured now. `routes`
-        are those of channels other than the node's own."""
+        are the routes of channels other than the node's own."""
         self._forwarding = forwarding or measure_costs()
         self.limits = door.limits
         self.channels = Channels(
@@ -140,13 +140,13 @@ class Server:
 
     @property
     def reached(self) -> str:
-        """The address by which agents reach the node; empty if agents should not be told to use
-        it."""
+        """The address by which agents reach the node; empty if agents should not be sent to this
+        node."""
         return self.door.address_at(self.port)
 
     @property
     def undeclared(self) -> int:
-        """How many fields of publications the channel does not declare; only a root counts them."""
+        """How many undeclared fields publications had so far; only a root counts them."""
         return 0
 
     async def stop(self) -> None:
@@ -166,7 +166,8 @@ class Server:
         return self.connections.renew(tokens)
 
     def renew_keys(self, keys: Mapping[str, str] | None) -> None:
-        """From now on, accept grants signed with these keys. Grants of removed keys end."""
+        """From now on, accept grants signed with these keys. Grants that were signed with removed
+        keys become invalid."""
         self._grants.renew(keys)
         for channel in self._channels_with_grants():
             sent = self._grants.revoke(channel.machine, self.now)
@@ -197,7 +198,7 @@ class Server:
         """Why there is no room for a neighbour; empty if there is room."""
         most, known = self.limits.neighbours, self.machine.neighbours
         if len(known) >= most and name not in known:
-            # neighbours without a link can be dropped: if they reconnect, they send everything
+            # neighbours without a link can be forgotten: when they reconnect, they send everything
             # again
             for gone in [*known.keys() - self.links.keys()]:
                 self.machine.drop(gone)
@@ -239,7 +240,7 @@ class Server:
         self._end_slice()
 
     def _lane(self, link: Link) -> Lane | None:
-        """The lane of the frames that are being received; None if their channel was closed."""
+        """The lane of the frames that are being received; None if its channel was closed."""
         if not link.number or not link.name:
             return link
         found = self._lanes.get(link, {}).get(link.number)
@@ -325,8 +326,8 @@ class Server:
         return found if channel is None else found.in_channel(channel.name)
 
     def _forget_subscriber(self, link: Link, found: Permissions, channel: Channel) -> None:
-        """Forget the subscriptions of a neighbour in a channel where it may no longer subscribe, so
-        that it gets no notifications there."""
+        """Forget a neighbour's subscriptions in a channel in which it may no longer subscribe, so
+        that it gets no more notifications of the channel."""
         if found.by_channel and "subscribe" not in found.in_channel(channel.name).may:
             machine = self.channels.wake(channel, self.now)
             machine.context.now = self.now
@@ -349,7 +350,7 @@ class Server:
             self.take_part(link, message)
         elif isinstance(message, m.Goodbye):
             link.close("the other end said goodbye")
-        elif isinstance(message, m.Present):  # at once, because later messages need the grant
+        elif isinstance(message, m.Present):  # taken at once, because later messages need the grant
             self._take_grant(link, found, message)
         elif isinstance(message, m.Identify):
             self._sign_ticket(link, found, message)
@@ -361,15 +362,15 @@ class Server:
                 self.report([link.name])
         elif isinstance(message, m.Inspect):
             self._inspect(link, found, message)
-        elif isinstance(message, m.Trace | m.Whose):  # other work depends on the answers
+        elif isinstance(message, m.Trace | m.Whose):  # other work waits for the answers
             self._take_later(link, message)
         elif not self._is_beyond(link, message):
             self.take_question(link, message)
 
     def _inspect(self, link: Lane, found: Permissions, message: m.Inspect) -> None:
-        """Send a client what this node has learnt in a channel with relations. The client must be
-        allowed to subscribe to everything, because the answer contains places, times, tags and
-        people of notifications."""
+        """Send a client what this node has learnt in a channel with relations. The client needs the
+        right to subscribe to everything, because the answer contains places, times, tags and people
+        from any notifications."""
         channel, answer, refusal = self._channel_of(link), m.Inspected(0), ""
         if channel is None or found.within or found.signed:
             refusal = f"{found.name!r} may not subscribe to everything here"
@@ -416,7 +417,8 @@ class Server:
             )
 
     def take_part(self, link: Lane, message: m.HandOver) -> None:
-        """Process a part that is handed over, in pieces, so that others have turns in between."""
+        """Process a part that was handed over. It is processed in pieces, so that other senders get
+        turns in between."""
         for piece in self.machine.split(message):
             link.link.told_in += len(piece) if isinstance(piece, Piece) else 0
             self.publications.put(link, piece)
@@ -427,7 +429,7 @@ class Server:
 
     def _is_beyond(self, link: Lane, message: m.Message) -> bool:
         """Should a large message be dropped instead of split, because its sender has asked for too
-        much, or is in another life? A sender in another life is told the current one."""
+        much, or is in another life? If a sender is in another life, it is told the current life."""
         if not isinstance(message, m.Wanted) or len(message.nodes) <= PIECE:
             return False
         channel = self._channel_of(link)
@@ -462,8 +464,9 @@ class Server:
             link.refuse(problem)
 
     def feed(self, name: str, message: m.Message) -> None:
-        """Pass a message to the machine of the node's own channel. If that fails because of a bug,
-        the link to the sender stays open, because it may be a router that serves many others."""
+        """Pass a message to the machine of the node's own channel. If the machine fails because of
+        a bug, the link to the sender stays open, because it may be a router that serves many
+        others."""
         try:
             sent = self.machine.receive(name, message, self.now)
         except TidingsError:
@@ -493,8 +496,9 @@ class Server:
         self.machine.beyond["problems"] += 1
 
     def _refuse(self, link: Lane, message: m.Message, reason: str) -> None:
-        """Count a refusal, and send the reason, if the sender waits for an answer. Agents without
-        the right to subscribe send the other messages too, with every beat."""
+        """Count a refusal, and send the reason, if the sender waits for an answer. Refused messages
+        that need no answer are not counted, because agents without the right to subscribe send such
+        messages with every beat."""
         channel = self._channel_of(link)
         machine = self.machine if channel is None or channel.machine is None else channel.machine
         answer = answer_refused(message, machine.epoch, reason)
@@ -542,14 +546,13 @@ class Server:
         self.transmit(self.channels.send(self.own, self.take_out(sent), self.now))
 
     def take_out(self, sent: Iterable[Sent]) -> Iterable[Sent]:
-        """Handle messages that are for neither neighbours nor nodes above; return the other
-        messages."""
+        """Handle messages that are for no neighbour and no node above; return the rest."""
         return sent
 
     def transmit(self, out: Iterable[Out]) -> None:
         """Send messages to the neighbours and nodes above that are connected."""
         self._transmit(out)
-        # each message sent makes room for a waiting one, and gives its sender credit
+        # each message that is sent makes room for a waiting one, and gives credit to its sender
         while more := [*self.channels.links.draw_again(self.now), *self.credit.pay()]:
             self._transmit(more)
         self.apply_back_pressure()
@@ -567,7 +570,7 @@ class Server:
                         link.send_notifications(message.data, message.many, number)
                     else:
                         link.send(message, number)
-                except Exception:  # messages for others must still be sent
+                except Exception:  # messages for other neighbours must still be sent
                     kind = type(message).__name__
                     _log.exception("%s: could not send a %s to %r", self.machine.name, kind, to)
 
@@ -581,8 +584,8 @@ class Server:
         return self.links.get(name)
 
     def apply_back_pressure(self) -> None:
-        """Stop reading from neighbours while too much waits for the disk, or too many messages that
-        need no credit wait for a node above."""
+        """Read nothing from neighbours while too many bytes are waiting for the disk, or too many
+        messages without credit for a node above."""
         pausing = (
             self.machine.unsynced_bytes > self.limits.unsynced_bytes or self.is_above_overloaded()
         )
@@ -641,7 +644,7 @@ class Server:
 
     def _tick(self, now: float, *, reports: bool) -> None:
         self._check_links(now)
-        if reports:  # report first, because messages of the tick would count as waiting
+        if reports:  # report first: otherwise, the messages of this tick would count as waiting
             self.report([*self.nodes_above, *self.reports.watchers])
         self.dispatch(self.machine.tick(now))
         self.transmit(self.channels.tick(now, kept=False))
@@ -652,5 +655,5 @@ class Server:
         self.connection_limits.report(self.machine.name, self.refusals, now)
 
     def _check_links(self, now: float) -> None:
-        """Check links at each tick; subclasses check those to the nodes above."""
+        """Check links at each tick; subclasses also check the links to the nodes above."""
         self._attention.note_heard()

@@ -11,8 +11,8 @@ batches.
     interests/    the filters of the channel, by the million, at its rendezvous point
     related/      the relations of the channel, at its rendezvous point
     owner_link.py the link to the owner, for code without `async`
-    link_work.py  a question or a hand-over, which lasts over several connections
-    owner_connection.py one connection
+    link_work.py  a question or a hand-over, which may take several connections
+    owner_connection.py    one connection of the link
 
 Used by spark, and by programs that tag notifications themselves (docs/network.md). Start at
 owner_link.py.

@@ -11,7 +11,7 @@ class Description(msgspec.Struct, frozen=True):
 
     name: str
     life: int
-    """Changes only after a break, when the channel's nodes get new numbers."""
+    """This changes only after a break, when the channel's nodes get new numbers."""
     attributes: dict[str, str] | None
     """The declared attributes with their types, as model/type_text.py reads them; None if nothing
     is declared."""
@@ -37,6 +37,6 @@ class Changes(msgspec.Struct, frozen=True):
     life: int
     version: int
     whole: bool
-    """Are these all nodes at the version, rather than the changes since an earlier version? That is
-    the case if the owner no longer knows those changes, or began a new life."""
+    """Are these all nodes at the version, rather than the changes since an earlier version? All
+    nodes are sent if the owner no longer knows the changes since then, or has begun a new life."""
     changes: tuple[NodeChange, ...]

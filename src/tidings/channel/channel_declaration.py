@@ -1,12 +1,12 @@
-"""The declaration of a channel by its owner: attributes, and the kind of interest.
+"""What the owner of a channel declares: attributes, and the kind of interest.
 
     file ──> attributes, kind ───────┐
     journal ──> what was before ─────┴──replace──> kind now ──> attributes, definition
 
-The journal stores the declaration. The file of a rendezvous point can only add attributes to it, or
-change the types of attributes that no filter uses; `tidings channel declare` can also drop them. If
-the declaration differs at the next start, removed topics are retired, and every process that tags
-starts over.
+The journal stores the declaration. The file of a rendezvous point can only add attributes to the
+declaration, or change the types of attributes that no filter uses; `tidings channel declare` can
+also drop such attributes. If the declaration at a start differs from the stored one, removed topics
+are retired, and every process that tags starts over.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class Declaration:
         if kind.kind == before.kind == "content" and not is_whole:
             attributes = _keep(attributes, known.attributes)
         definition, self.revision = replace_definition(before, kind)
-        """`revision` says how the ontology changed; None if there is none."""
+        """`revision` says how the ontology changed; None if it has not changed."""
         self._before = before, types, extra
         self.kind: Kind = make_kind(declare(attributes, definition), definition)
         self.definition = _define(channel, self.kind)
 
     def kind_before(self) -> Kind | None:
-        """The kind of the previous declaration; None if it can't be created any more, because the
-        class of an application has changed."""
+        """The kind of interest of the previous declaration; None if that can no longer be created,
+        because a class of the application has changed."""
         definition, types, extra = self._before
         try:
             return make_kind(restore_attributes(types, extra, definition), definition)
@@ -64,7 +64,7 @@ class Declaration:
 
     @property
     def text(self) -> str:
-        """The text that the journal stores; empty if nothing is declared."""
+        """The declaration as the text that the journal stores; empty if nothing is declared."""
         what = self.definition
         types = None if what.attributes is None else dict(what.attributes)
         return StoredDeclaration(types, what.extra, what.preprocessor).text

@@ -13,11 +13,11 @@ from tidings.routing.protocol import messages as m
 
 
 class Later(Exception):
-    """The owner can't do this now; the message says why."""
+    """The owner can't do now what was asked, but may later; the message says why."""
 
 
 class Work(Protocol):
-    """Work that is started again on each connection, until it is done."""
+    """Work that each new connection starts again, until it is done."""
 
     @property
     def is_done(self) -> bool: ...
@@ -28,15 +28,16 @@ class Work(Protocol):
         """Send more; return False if nothing can be sent until an answer arrives."""
 
     def remind(self, connection: Connection, until: float) -> None:
-        """Repeat messages that the owner may have ignored because there were too many at once."""
+        """Repeat messages that the owner may have ignored because it got too many at once."""
 
     def receive(self, message: m.Message) -> bool:
         """Process a message; return True if it is an answer. If the message is a refusal, raise
-        Later if the owner can do this later, and Refusal otherwise."""
+        Later if the owner may accept the request later, and Refusal otherwise."""
 
 
 class Asking:
-    """A question, and its answer, which may have many pages. `before` is sent first."""
+    """A question, and its answer, which may have many pages. The message `before` is sent before
+    the question."""
 
     def __init__(self, question: m.Describe | m.Follow, before: m.Message | None = None) -> None:
         self.follower = Follower(question)
@@ -75,7 +76,7 @@ class Handing:
 
     def __init__(self, parts: Iterator[Part]) -> None:
         self._parts = parts
-        self._is_last = False  # whether all parts were sent at least once
+        self._is_last = False  # were all parts sent at least once?
         self.hander = Hander()
 
     @property
@@ -97,7 +98,7 @@ class Handing:
         return True
 
     def remind(self, connection: Connection, until: float) -> None:
-        """Does nothing, because the owner never ignores parts."""
+        """There is nothing to repeat, because the owner never ignores parts."""
 
     def receive(self, message: m.Message) -> bool:
         is_answer = self.hander.receive(message)

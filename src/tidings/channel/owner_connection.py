@@ -1,5 +1,5 @@
-"""One connection to the owner of a channel, through its address or through the folder of the
-channel, with blocking calls that have time limits."""
+"""One connection to the owner of a channel, at its address or through the channel's folder. Calls
+block, with time limits."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class LostConnection(EnvironmentProblem):
 
 
 class OwnerPlace(Protocol):
-    """Where the owner of a channel is."""
+    """How to reach the owner of a channel."""
 
     @property
     def where(self) -> str:
-        """The name of the place in messages."""
+        """The address or folder of the owner, for messages."""
 
     def open(self, until: float) -> socket.socket:
         """Connect; raise OSError or EnvironmentProblem if that fails."""
@@ -77,7 +77,8 @@ class Connection:
 
     def __init__(self, place: OwnerPlace, hello: m.Hello, until: float) -> None:
         """Connect, and send a greeting. Raise LostConnection if nobody answers, Refusal if the
-        other end refuses us, FrameError if it uses another version of the protocol."""
+        other end refuses the connection, and FrameError if the other end uses another version of
+        the protocol."""
         self._rest = b""
         self._where = place.where
         try:

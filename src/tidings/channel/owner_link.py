@@ -2,12 +2,12 @@
 
     with ChannelLink("tidings://127.0.0.1:7400") as link:   or the folder of the channel, as a Path
         known = link.changes()                          all nodes, at a version
-        news = link.changes(known.version, known.life)  what changed since
+        news = link.changes(known.version, known.life)  the changes since
         link.hand_over(parts)                           on the owner's disk when this returns
 
-The link connects when it is first needed, and again whenever the connection is lost, because the
-owner may be restarted at any time. Every message that is not answered is then sent again, and the
-owner stores each part once.
+The link connects when it is first needed. If the connection is lost, it connects again, because the
+owner may be restarted at any time. On the new connection, every unanswered message is sent again;
+the owner still stores each part only once.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from tidings.channel.tagged_part import Part
 from tidings.network import TimedOut, context_for, parse_address
 from tidings.routing.protocol import messages as m
 
-TIMEOUT = 60.0  # seconds for an answer, including reconnecting
+TIMEOUT = 60.0  # seconds to wait for an answer, including the time for new connections
 PAUSES = (0.1, 2.0)  # the first and the longest pause in seconds before another attempt
 GREETING = 10.0  # seconds for one attempt to connect
-SIGN = 4.0  # after this many seconds of waiting, a message shows that this end is still alive
+SIGN = 4.0  # after waiting this many seconds, the link sends a message to show that it is alive
 
 
 class ChannelLink:
     """A link to the owner of a channel. Its methods raise Refusal if the owner refuses, and
-    TimedOut if there is no progress for `timeout` seconds. Calls from several threads wait for each
-    other."""
+    TimedOut if there is no progress for `timeout` seconds. If several threads make calls, they take
+    turns."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class ChannelLink:
         timeout: float = TIMEOUT,
         name: str | None = None,
     ) -> None:
-        """`address` is that of the owner, or the folder of the channel, which needs no token.
+        """`address` is the owner's address, or the channel's folder. A folder needs no token.
         `name` is needed only if the token is bound to a name."""
         self.address = str(address)
         name = name or f"pipeline-{uuid.uuid4().hex}"
@@ -94,22 +94,22 @@ class ChannelLink:
 
     def hand_over(self, parts: Iterable[Part]) -> int:
         """Hand parts over, and return their number when all are on the owner's disk. Parts that the
-        owner already has are acknowledged again. Raise Outdated if a part was tagged too long
-        ago."""
+        owner already has are acknowledged once more. Raise Outdated if a part was tagged with a
+        version that is too old."""
         with self._lock:
             handing = Handing(iter(parts))
             self._do(handing)
         return handing.hander.done
 
     def report_fault(self, predicate: str, version: str, reason: str) -> None:
-        """Report that a predicate fails here. The owner then switches it off for everybody, which
-        `describe` shows; this call does not wait for that."""
+        """Report that a predicate fails here. The owner then switches the predicate off for
+        everybody; this call does not wait for that, but `describe` shows it."""
         with self._lock:
             told = m.Fault(predicate[: m.LONGEST_NAME], version, reason[: m.LONGEST_REASON])
             self._do(Asking(m.Describe(self._next_request()), before=told))
 
     def close(self) -> None:
-        """Close the connection. The next call opens another."""
+        """Close the connection. The next call opens another connection."""
         with self._lock:
             self._drop()
 
@@ -126,7 +126,7 @@ class ChannelLink:
         return self._request
 
     def _do(self, work: Work) -> None:
-        """Do the work over one connection after another, as long as there is progress."""
+        """Do the work; if the connection is lost, open another, as long as there is progress."""
         moved, pause = time.monotonic(), PAUSES[0]
         while True:
             before = moved
@@ -138,7 +138,7 @@ class ChannelLink:
                 return
             except (LostConnection, Later) as problem:
                 reason = str(problem)
-            except BaseException:  # a late answer must not be mistaken for one to the next question
+            except BaseException:  # a late answer must not be taken for the next answer
                 self._drop()
                 raise
             self._drop()
@@ -148,7 +148,7 @@ class ChannelLink:
             time.sleep(pause)
 
     def _step(self, connection: Connection, work: Work, moved: float) -> float:
-        """Send and receive messages as far as possible now; return the time of the last
+        """Send and receive what can be sent and received now; return the time of the last
         progress."""
         limit = moved + self._timeout
         if work.send(connection, limit):
@@ -156,7 +156,7 @@ class ChannelLink:
         now = time.monotonic()
         if now >= limit:
             self._give_up("it does not answer")
-        if now - max(moved, self._signed) > SIGN:  # an end that is silent for long is disconnected
+        if now - max(moved, self._signed) > SIGN:  # the owner disconnects a silent client
             self._signed = now
             connection.send(m.Trace(0), limit)
             work.remind(connection, limit)

@@ -49,23 +49,23 @@ def renumber(
     alike: Callable[[int], Iterable[int]],
 ) -> dict[int, int]:
     """Give nodes new numbers; return a mapping from old to new numbers. `before` has all nodes as
-    placed by the old meaning of interests, and `after` by the new one. By the new meaning,
-    `equal_to` returns all nodes with the same interest as a node, and `alike` those with the same
-    identity. Subscribers and named subscriptions continue at the new nodes.
+    placed by the old meaning of interests, and `after` by the new one. `equal_to` returns all nodes
+    with the same interest as a node, and `alike` those with the same identity, both by the new
+    meaning. Subscribers and named subscriptions continue at the new nodes.
 
-    Before the call, the caller must have begun a life, and changed nothing since; after the call,
-    it must write the journal.
+    Before the call, the caller must begin a life, and change nothing afterwards; after the call,
+    the caller must write the journal.
     """
     known, read = ({*Places.of(one).numbers.tolist()} for one in (before, after))
     others = [Placed(node, (), ()) for node in {*nodes} - known]
     memory = journal.memory([*before, *others] if others else before)
-    # a named subscriber that returns gets the lowest of the nodes with the same interest
+    # a named subscriber that returns gets the lowest number of a node with the same interest
     named = {one.node for one in memory.cursors.values()} & read & known
     gone = sorted({*nodes} | {node for node in named if min(equal_to(node)) != node})
     if not gone:
         return {}
     interests, history = dict(journal.interests()), journal.history
-    # first all old nodes end, and then the new nodes begin, so no new node covers an old one
+    # all old nodes are removed before the new nodes are added, so no new node covers an old one
     version = max(history.base, history.version)
     found = {node: version + len(gone) + at for at, node in enumerate(gone, 1)}
     was = load_graph(before, history)

@@ -28,9 +28,10 @@ Numbers = npt.NDArray[np.int64]
 class Part(msgspec.Struct, frozen=True, eq=False):
     """Notifications, in the order in which the owner numbers them.
 
-    The owner stores each (source, batch, part) once, and in order. A source may begin with any
-    batch. In each batch, parts are numbered from 0, and the part with `last` ends the batch. Batch
-    numbers have no gaps, so a batch without notifications is handed over as one empty part."""
+    The owner stores each (source, batch, part) once, and in order. The first batch of a source may
+    have any number. In each batch, parts are numbered from 0, and the part with `last` ends the
+    batch. Batch numbers have no gaps, so a batch without notifications is handed over as one empty
+    part."""
 
     source: str
     batch: int

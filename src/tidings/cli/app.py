@@ -20,7 +20,7 @@ NAMES = (
     "channel", "pipeline", "outbox", "dead-letters", "subscriptions", "snapshot", "bench",
 )  # fmt: skip
 """The commands and the groups of commands. The help lists the groups last."""
-NODES = frozenset({"router", "preprocessor"})  # only application code needs pandas in these
+NODES = frozenset({"router", "preprocessor"})  # only application code in a node needs pandas
 
 
 @cache
@@ -150,7 +150,7 @@ def load_command(name: str) -> Command | typer.Typer:
 
 
 def make_app(names: Collection[str] = NAMES) -> typer.Typer:
-    """The program, with some of its commands or all of them."""
+    """The program with the given commands."""
     app = typer.Typer(
         add_completion=False,
         rich_markup_mode=None,
@@ -197,14 +197,14 @@ def main() -> None:
     end_in_time()
     for stream in (sys.stdout, sys.stderr):
         # Characters that the terminal can't show are escaped, so that printing does not fail. A
-        # stream that was closed before the start is None.
+        # stream is None if it was closed before the program started.
         if stream is not None:
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     first = sys.argv[1] if len(sys.argv) > 1 else ""
     if first in NODES:
         block_pandas()
     try:
-        # the help, and the message about an unknown command, need all commands
+        # the help and the message about an unknown command list all commands
         make_app([first] if first in NAMES else NAMES)(prog_name="tidings")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

@@ -1,4 +1,4 @@
-"""A folder that is replaced as a whole: readers find the old one or the new one.
+"""A folder that is replaced as a whole: readers find either the old folder or the new one.
 
 Files are written to a new folder that replaces the old one, which is then removed:
 
@@ -9,7 +9,7 @@ Files are written to a new folder that replaces the old one, which is then remov
 Between the two renames the path does not exist. Usually the path is missing only for a moment; if
 the process is killed at that moment, the path is missing until the next replacement. Readers then
 use the old folder, which is complete. Readers open the files one after another, so they compare
-`folder_identity` before and after to detect a replacement in between.
+`folder_identity` from before and after, to detect whether the folder was replaced in between.
 
 A folder is complete once it contains its *mark*, the file that is written last.
 
@@ -29,7 +29,7 @@ from typing import Any
 from tidings.files.durable import sync
 from tidings.files.private import make_folder
 
-_ASIDE = "snapshot"  # the old folder is moved to this name, inside a new folder
+_ASIDE = "snapshot"  # the name to which the old folder is moved, inside a new folder
 
 
 @contextmanager
@@ -48,8 +48,8 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 @contextmanager
 def filling_folder(path: Path) -> Iterator[Path]:
     """A temporary path at which the block makes a folder; at the end of the block the folder is
-    moved to `path`. If another process was first, its folder stays, and the folder that the block
-    made is removed."""
+    moved to `path`. If another process was first, the folder of that process stays, and the folder
+    that this block made is removed."""
     make_folder(path.parent)
     scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
@@ -89,7 +89,7 @@ def _asides(path: Path) -> list[Path]:
     with suppress(OSError):  # the parent folder does not exist
         for one in path.parent.iterdir():
             if one.name.startswith(_aside_prefix(path)):
-                with suppress(OSError):  # the folder was removed just now
+                with suppress(OSError):  # the folder was removed a moment ago
                     found.append((one.stat().st_mtime_ns, one))
     return [one for _, one in sorted(found, reverse=True)]
 
@@ -116,5 +116,5 @@ def _take_place(folder: Path, path: Path) -> None:
     else:
         folder.rename(path)
     sync(path.parent)
-    for old in _asides(path):  # the folder just replaced, and any that killed processes left
+    for old in _asides(path):  # the replaced folder, and any that killed processes left
         shutil.rmtree(old, ignore_errors=True)

@@ -22,7 +22,7 @@ from tidings.files.private import FILE, FOLDER, open_private
 
 
 def sync(path: Path) -> None:
-    """Wait until a file, or the list of names in a folder, is on the disk."""
+    """Wait until a file, or a folder's list of names, is on the disk."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         sync_handle(handle)
@@ -31,8 +31,8 @@ def sync(path: Path) -> None:
 
 
 def sync_handle(handle: int, *, data_only: bool = False) -> None:
-    """Wait until an open file is on the disk. With `data_only`, skip metadata such as times, which
-    saves a write of the inode if the size did not change."""
+    """Wait until an open file is on the disk. With `data_only`, metadata such as times is not
+    synced; this saves writing the inode if the size did not change."""
     if data_only:
         os.fdatasync(handle)
     else:
@@ -40,8 +40,8 @@ def sync_handle(handle: int, *, data_only: bool = False) -> None:
 
 
 def make_durable_folder(path: Path) -> None:
-    """Make a folder and its missing parents. A folder is durable only once its name is on disk in
-    its parent, so each parent is synced."""
+    """Create a folder, and any missing parents. A folder is not durable until its parent, which
+    contains its name, is on disk, so each parent is synced."""
     missing = [one for one in (path, *path.parents) if not one.exists()]
     for one in reversed(missing):
         one.mkdir(FOLDER, exist_ok=True)
@@ -49,7 +49,7 @@ def make_durable_folder(path: Path) -> None:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file and sync it. The name of the file is durable only once its folder is synced
+    """Write a file and sync it. The name of the file is not durable until its folder is synced
     too."""
     handle = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
@@ -66,8 +66,9 @@ def replace_file(path: Path, data: bytes, *, hidden: bool = False) -> None:
     """Replace a file atomically: after a crash, the path holds the old file or the new one.
 
     The new file is first written next to the path, always under the same name, so that the next
-    attempt overwrites what a crash left. `hidden` puts a dot in front of the temporary name, for
-    folders that other programs list. Only one process at a time may replace a file.
+    attempt overwrites a file that a crash left behind. `hidden` puts a dot in front of the
+    temporary name, for folders that other programs list. Only one process at a time may replace a
+    file.
     """
     beside = path.with_name(f"{'.' if hidden else ''}{path.name}.new")
     write_file(beside, data)
@@ -115,7 +116,7 @@ def move_aside(path: Path, folder: Path, name: str = "") -> Path:
 
 def remove_folder(path: Path) -> None:
     """Remove a folder, if it exists. The folder is hidden first, because a partly removed folder
-    may look complete; if the process is killed, the rest stays hidden."""
+    may look complete; if the process is killed, what is left of the folder stays hidden."""
     hidden = path.with_name(f".{secrets.token_hex(16)}")
     with suppress(FileNotFoundError):
         path.rename(hidden)

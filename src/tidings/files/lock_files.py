@@ -1,12 +1,12 @@
 """Lock files, held exclusively by one process or shared by several.
 
-The locks use flock. The system releases them when a process dies, and they work among the processes
-of one machine. Each holder opens the file itself, so threads of one process exclude each other as
-processes do.
+The locks use flock. The system releases these locks when the process dies, and they work between
+processes on one machine. Each holder opens the file itself, so threads of one process exclude each
+other just as processes do.
 
 The package filelock is not used, for three reasons. filelock has no shared locks. filelock polls,
-whereas flock wakes the next writer at once. And filelock releases a lock when its object is
-garbage-collected, which happens at interpreter shutdown while a thread may still be committing.
+but flock wakes the next writer at once. And filelock releases a lock when the lock object is
+garbage-collected; this happens at interpreter shutdown, when a thread may still be committing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def take_lock(path: str | Path) -> int:
     try:
         os.ftruncate(handle, 0)
         os.pwrite(handle, b"%d\n" % os.getpid(), 0)
-    except OSError:  # the disk is full; the lock is held all the same
+    except OSError:  # the disk is full; the lock is held nevertheless
         pass
     except BaseException:
         release_lock(handle)
@@ -37,7 +37,7 @@ def take_lock(path: str | Path) -> int:
 
 
 def holder_of(path: Path) -> int | None:
-    """The id of the process that has taken a lock; None if nobody has it."""
+    """The id of the process that holds a lock; None if no process holds it."""
     try:
         with try_lock(path) as is_free:
             return None if is_free else int(path.read_text())
@@ -48,7 +48,7 @@ def holder_of(path: Path) -> int | None:
 def release_lock(handle: int) -> None:
     """Release a lock."""
     try:
-        # closing the file is not enough: a process forked meanwhile has it open too
+        # closing the file is not enough: a process that was forked in the meantime also has it open
         fcntl.flock(handle, fcntl.LOCK_UN)
     finally:
         os.close(handle)

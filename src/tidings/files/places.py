@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 from tidings.model import TidingsError
 
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
-# addresses that `Path` has shortened: `Path("s3a://b/x")` is s3a:/b/x
+# addresses that `Path` has shortened: for example, `Path("s3a://b/x")` is s3a:/b/x
 _BY_PATH = re.compile(r"(s3[an]?|gs|gcs|hdfs|viewfs|abfss?|wasbs?|https?|file):/+")
 _OF_ARROW = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 
@@ -49,7 +49,7 @@ def local_path(path: str | Path, what: str) -> Path:
 
 
 def address_of(path: str | Path) -> str:
-    """Return an address with both slashes after its scheme; a Path drops one of them."""
+    """Return an address with both slashes after its scheme; a Path drops one of the slashes."""
     scheme, _, rest = str(path).partition(":")
     return f"{scheme}://{rest.lstrip('/')}" if scheme_of(path) else str(path)
 

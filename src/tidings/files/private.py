@@ -41,8 +41,8 @@ def private_file(path: str | Path, mode: str) -> IO[bytes]:
 
 
 def make_private(path: str | Path) -> Path:
-    """Create a private file if there is none yet, for other code to write to; writing keeps its
-    mode."""
+    """Create a private file for other code to write to, if there is none yet; writing to the file
+    keeps its mode."""
     path = Path(path)
     os.close(open_private(path, os.O_WRONLY | os.O_CREAT))
     return path

@@ -1,8 +1,9 @@
-"""Files that contain tokens. Anyone who can read such a file can act under the names in it.
+"""Files that contain tokens. Anyone who can read such a file can act under the names that its
+tokens are bound to.
 
-A file that we own and others can read is refused, with the command that fixes it. If we do not own
-the file, or it is mounted read-only, as secrets are in containers, somebody else must fix it, so
-there is only a warning.
+If we own a file and others can read it, the file is refused, with the command that fixes its mode.
+If the file is not ours, or is mounted read-only, as secrets in containers are, somebody else must
+fix its mode, so there is only a warning.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def check_secret(path: str | Path) -> str:
 
 
 def read_secret(path: str | Path) -> tuple[str, str]:
-    """The token in a file, without surrounding whitespace, and a warning, which may be empty."""
+    """The token in a file, without surrounding whitespace, and a warning; the warning may be
+    empty."""
     path = Path(path)
     warning = check_secret(path)
     try:

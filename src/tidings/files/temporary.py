@@ -5,8 +5,9 @@
         process-PID-x/        of one process, which holds its `lock` as long as it runs
         snapshots/ ...        used by all processes of the user
 
-A process that is killed leaves its folder, and the next process that makes one removes it. The lock
-shows whether a process still runs; the process id does not, because ids are reused.
+A process that is killed leaves its folder behind, and the next process that makes such a folder
+removes the old one. The lock shows whether a process still runs; the process id does not, because
+ids are reused.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ from tidings.files.private import FOLDER
 
 LOCK = "lock"
 _making = threading.Lock()
-_mine: dict[int, Path] = {}  # process id -> folder: a forked process makes its own
+_mine: dict[int, Path] = {}  # process id -> folder; a forked process makes a folder of its own
 
 
 def user_temporary_folder() -> Path:
-    """The folder of this user. If another user has made a folder of that name, or others can access
-    it, a new folder is made, because others could change the contents of the existing one."""
+    """The folder of this user. If a folder of that name belongs to another user, or others can
+    access it, a new folder is made, because others could change the contents of the existing
+    folder."""
     user = os.getuid()
     folder = Path(tempfile.gettempdir(), f"tidings-{user}")
     with suppress(FileExistsError):
@@ -70,5 +72,5 @@ def _remove_left(home: Path) -> None:
 
 
 def _remove(folder: Path, process: int) -> None:
-    if os.getpid() == process:  # otherwise this is a forked process
+    if os.getpid() == process:  # in all other cases, this is a forked process
         shutil.rmtree(folder, ignore_errors=True)

@@ -80,7 +80,7 @@ def read_toml(path: Path, error: type[TidingsError]) -> TomlFile:
 
 
 def find_lines(text: str) -> dict[Place, int]:
-    """The line of each key and table of a valid text, counted from 1."""
+    """The line number, counted from 1, of each key and table in a valid text."""
     # multi-line strings are blanked out, so that nothing in them looks like a key
     blank = _STRINGS.sub(lambda found: re.sub(r"[^\n\"']", "_", found.group()), text)
     found: dict[Place, int] = {}
@@ -126,11 +126,11 @@ def _resolve(path: Place, counts: Mapping[Place, int]) -> Place:
 def find_problems(
     data: Any, kind: Any, place: Place = (), hidden: Collection[str] = ()
 ) -> Iterator[Problem]:
-    """Everything in the data that does not fit a msgspec type; nothing if the data can be
+    """Everything in the data that does not fit a msgspec type; empty if all the data can be
     converted.
 
-    `hidden` names fields of the type that a file may not set. Problems name the kinds of values and
-    not the values, because some values are secrets.
+    `hidden` names fields of the type that a file may not set. Problems name only the kinds of
+    values, not the values themselves, because some values are secrets.
     """
     options = _options(kind)
     if len(options) == 1:  # the type is `dict[str, str] | None`, for example
@@ -221,7 +221,7 @@ def _list_words(words: Iterable[str], quote: str = '"') -> str:
 
 
 def _rephrase(data: Any, kind: Any, problem: str) -> str:
-    """Say what was found and what is allowed, from the type and msgspec's message."""
+    """Say what was found and what is allowed, based on the type and on msgspec's message."""
     found = next((text for one, text in _KINDS.items() if type(data) is one), "a value")
     for one in _options(kind):
         if get_origin(one) is Literal:

@@ -1,7 +1,7 @@
 """The user's cache folder, for data that can be rebuilt or fetched again.
 
-The package platformdirs is not used. Spark executors that receive tidings with a job have only the
-packages that the kernels need, and these few lines do not justify another package.
+The package platformdirs is not used. If Spark executors receive tidings with a job, they have only
+the packages that the kernels need, and these few lines of code do not justify another package.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tidings.files.durable import placing
 
 
 def user_cache_folder(*names: str) -> Path:
-    """The path of a folder in the user's cache folder; the folder is not created. On Linux the
-    cache folder is XDG_CACHE_HOME if that is set, else ~/.cache."""
+    """The path of a folder in the user's cache folder; the folder is not created. On Linux, the
+    cache folder is XDG_CACHE_HOME if that variable is set, otherwise ~/.cache."""
     if sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"
     elif sys.platform == "win32":
@@ -29,9 +29,9 @@ def user_cache_folder(*names: str) -> Path:
 
 
 def open_cache_folder(folder: Path, names: str, kept: float) -> None:
-    """Create a cache folder; if it exists, mark it as recently used. When a folder is created,
-    sibling folders that match the pattern `names` and that nobody has used for `kept` seconds are
-    removed.
+    """Create a cache folder; if it exists, mark it as recently used. Whenever a folder is created,
+    its sibling folders are removed if they match the pattern `names` and nobody has used them for
+    `kept` seconds.
 
     Errors are ignored, because a cache is optional.
     """

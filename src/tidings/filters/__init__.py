@@ -13,8 +13,8 @@
 `Filter.matches` evaluates the expression exactly as the semantics are defined. Forms, indexes,
 batches and Spark are all tested against `Filter.matches`. The module misfits.py finds tests that
 don't fit columns of given types. The module oddities.py says in words why a filter can never match,
-or that it always matches. The module limiting.py refuses filters that another filter does not
-cover. This room does no I/O and needs only msgspec and RE2.
+or that it always matches. The module limiting.py refuses filters that are not covered by given
+filters. This room does no I/O and needs only msgspec and RE2.
 
 Users get `parse`, `Filter`, `Attributes`, `Ontology` and the reports of an explanation from
 `tidings`. The other names exported here and by the subfolders are for other rooms only. Start at

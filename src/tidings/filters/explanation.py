@@ -32,8 +32,8 @@ class BoxReport(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """Whether the filter matches, and a report on each alternative; the alternative that is closest
-    to a match comes first."""
+    """Whether the filter matches, and a report on each alternative, ordered so that the alternative
+    closest to a match comes first."""
 
     matched: bool
     boxes: list[BoxReport]
@@ -98,7 +98,7 @@ def explain(
     form: Form, event: Event, note: str, parts: dict[str, bool] | None = None
 ) -> Explanation:
     """Run every test of every box on this notification; `note` is the note of the filter, and
-    `parts` are its named parts with their results."""
+    `parts` are the filter's named parts with their results."""
     if form.boxes is not None:
         reports = [BoxReport([_report_test(form, event, Test(t, v)) for t, v in _tests(box)])
                    for box in form.boxes]  # fmt: skip
@@ -158,7 +158,7 @@ def format_value(value: Any) -> str:
 
 
 def _write_value(value: Any) -> str:
-    """Write a value as in SQL, but a whole double without the suffix D: 5.0 instead of 5.0D."""
+    """Write a value as in SQL, except that a whole double gets no suffix D: 5.0 instead of 5.0D."""
     if isinstance(value, list):
         return "array(" + ", ".join(_write_value(one) for one in value) + ")"
     if isinstance(value, float) and math.isfinite(value):

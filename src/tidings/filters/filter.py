@@ -34,9 +34,9 @@ def parse(
     `dialect` names the language of the text; docs/dialects.md lists them. A dialect that is written
     in JSON also accepts the parsed object.
 
-    `attributes` are those that the channel declares; names and types are checked against them.
-    `functions` are the application's own functions, by name. The application's functions must
-    always return the same result for the same arguments.
+    `attributes` are those that the channel declares; the filter's names and types are checked
+    against them. `functions` are the application's own functions, by name. The application's
+    functions must always return the same result for the same arguments.
 
     `most_parts` limits the number of attributes, comparisons and calls; a filter with more raises
     LimitError. By default there is no limit.
@@ -66,7 +66,7 @@ def need_mapping(event: object) -> None:
         )
 
 
-SURELY_PARSED = MAX_DEPTH // 3  # one level of an expression is at most three levels of text
+SURELY_PARSED = MAX_DEPTH // 3  # each level of an expression takes at most three levels of text
 
 
 def _need_depth(text: str) -> None:
@@ -75,7 +75,7 @@ def _need_depth(text: str) -> None:
         registry.read(text, "sql", Context())
     except FilterError as problem:
         if "nested more than" in problem.reason:
-            raise FilterError(f"{problem.reason}, after filters were combined", text) from None
+            raise FilterError(f"in the combined filter, {problem.reason}", text) from None
 
 
 def _declaration_of(attributes: Attributes | None) -> Any:
@@ -94,12 +94,12 @@ class Filter:
         self._attributes = attributes
         # the filter's text, if its dialect explains filters in its own words
         self._written: tuple[OwnWords, str] | None = None
-        # the expression with the names of its parts, if it has any
+        # the expression with the names of its parts, if any part has a name
         self._named: Expression | None = None
 
     def _take_names(self, node: Expression) -> None:
-        """Store an expression that may have named parts, both with and without the names. Names do
-        not change the meaning of a filter."""
+        """Store an expression twice: with the names of its parts, and without them. Names do not
+        change the meaning of a filter."""
         plain = without_names(node)
         if plain is not node:
             self._expression, self._named = plain, node
@@ -115,9 +115,9 @@ class Filter:
 
     def slim(self) -> None:
         """Free the expression and the bytes; keep the form, the identity and named parts. Nothing
-        is lost: both can be rebuilt from the form, and for a long filter they take more memory than
-        the form and the identity."""
-        _ = self.key, self.note  # computed now, because the note quotes the expression
+        is lost, because the expression and the bytes can be rebuilt from the form; for a long
+        filter, they take more memory than the form and the identity."""
+        _ = self.key, self.note  # computed now: the note quotes the expression
         self.__dict__.pop("encoded", None)
         self._expression = None
 
@@ -152,8 +152,8 @@ class Filter:
         return {name: Filter(node, self._attributes) for name, node in found}
 
     def matched_parts(self, event: Event) -> list[str]:
-        """The names of the parts that are true on a notification, according to the reference
-        semantics, whether or not the filter as a whole matches it."""
+        """The names of the parts that are true for a notification, according to the reference
+        semantics, whether or not the whole filter matches the notification."""
         need_mapping(event)
         return [name for name, part in self.parts.items() if part.matches(event)]
 
@@ -173,8 +173,8 @@ class Filter:
 
     def explain(self, event: Event) -> Explanation:
         """Report which tests passed and which failed, with expected and actual values. An event
-        pattern is explained field by field, in its own words; every other filter is explained as
-        SQL."""
+        pattern is explained field by field, in the words of the pattern; every other filter is
+        explained as SQL."""
         need_mapping(event)
         written = self._written or self._restore()
         if written is None:
@@ -185,8 +185,8 @@ class Filter:
         return Explanation(matched, [BoxReport(words.explain(text, event, matched))], self.note)
 
     def _restore(self) -> tuple[OwnWords, str] | None:
-        """The hooks with which the original dialect of the filter explains filters, and the
-        filter's text in that dialect; None if there is no such dialect."""
+        """The hooks with which the filter's original dialect explains filters, and the filter's
+        text in that dialect; None if that dialect has no such hooks."""
         node, declared = self._expression, self._attributes
         if node is None:
             return None
@@ -221,30 +221,30 @@ class Filter:
 
     @property
     def residuals(self) -> list[str]:
-        """The conditions that no index can decide; each of them is evaluated on its own."""
+        """The conditions that no index can decide; each is evaluated by itself."""
         return [text for text, term in self.form.terms.items() if is_opaque(term)]
 
     @cached_property
     def note(self) -> str:
-        """One sentence about a filter that was probably not meant as written: that it can never
-        match, and why; or that it always matches although it reads attributes. For all other
-        filters, the note is empty."""
+        """One sentence about a filter that was probably not meant as written, because it can never
+        match (the sentence says why), or because it always matches although it reads attributes.
+        For all other filters, the note is empty."""
         return oddities.sentence_of(self.expression, self.form, self._attributes)
 
     # -- combinations --------------------------------------------------------------------------
 
     def __and__(self, other: object) -> Filter:
-        """`a & b` matches what both filters match."""
+        """`a & b` matches an event if both filters match it."""
         found: Filter = self._join(other, And)
         return found
 
     def __or__(self, other: object) -> Filter:
-        """`a | b` matches what at least one of the filters matches."""
+        """`a | b` matches an event if at least one of the filters matches it."""
         found: Filter = self._join(other, Or)
         return found
 
     def __invert__(self) -> Filter:
-        """`~a` is NOT (a), as in SQL: it does not match where `a` is unknown."""
+        """`~a` is NOT (a), as in SQL: it does not match an event for which `a` is unknown."""
         node = self._tree
         return self._make(node.item if isinstance(node, Not) else Not(node))
 

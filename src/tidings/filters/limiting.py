@@ -1,4 +1,4 @@
-"""Filters that limit the right to subscribe: a client may have only filters that the limits
+"""Filters that limit the right to subscribe: a client may use only filters that these limits
 cover."""
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ MOST_SHOWN = 500  # the most characters of a filter in a message
 def refuse_outside(
     filter_: Filter, limits: Iterable[str], attributes: Attributes | None = None
 ) -> str:
-    """The reason to refuse a filter, with the text to write instead; empty if all `limits` cover
-    the filter. A filter is also refused if the covering can't be proven."""
+    """The reason to refuse a filter, with the text to write instead; empty if every one of the
+    `limits` covers the filter. A filter is also refused if the covering can't be proven."""
     for text in limits:
         try:
             limit = parse(text, attributes=attributes)

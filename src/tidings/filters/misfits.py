@@ -1,17 +1,18 @@
 """Tests that don't fit the type of a column: `city > 5` on strings, `length(qty)` on numbers.
 
-Comparing with a value of another family gives unknown, and so does a function whose argument has
-the wrong type. On a column of a single type such a test never passes, so the filter never matches,
-without any error. If types are declared, the parser refuses such a filter. If types are not
-declared, these functions find the filter later, when a table with typed columns arrives.
+A comparison with a value of another family is unknown, and so is a function call with an argument
+of the wrong type. On a column of a single type such a test never passes, so the filter never
+matches, and no error says so. If types are declared, the parser refuses such a filter. If types are
+not declared, the functions of this module find the filter later, when a table with typed columns
+arrives.
 
     a test is a misfit    if no value of the column's type passes it, but some other value would
     a term is a misfit    if one of its functions or comparisons does not take the column's type
 
 Each filter is checked on its own, over all its boxes: `x = 5 OR x = 'a'` fits a column of numbers
 as well as one of strings. Other dialects have tests that take values of any type:
-{"ip": [{"suffix": ".9"}]} is `endswith(ip, '.9')` for a string and a program for a list. Such a
-filter fits a column if one of its tests does.
+{"ip": [{"suffix": ".9"}]} becomes `endswith(ip, '.9')` for strings and a program for lists. Such a
+filter fits a column if at least one of its tests fits.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ _PLURALS = {
 
 
 class Misfit(msgspec.Struct, frozen=True):
-    """What a filter expects of a column that has another type."""
+    """What a filter expects of a column whose type differs."""
 
     path: Path
     expected: str  # "numbers", "a string"
-    function: str = ""  # the function that takes the column; "" for a comparison
+    function: str = ""  # the function that takes the column as an argument; "" for a comparison
 
     def describe(self, many: bool = True) -> str:
         """The expectation in words: "filters compare it with numbers", "length takes a string"."""
@@ -65,13 +66,13 @@ class Misfit(msgspec.Struct, frozen=True):
 
 
 def misfits_of(form: Form, types: Types) -> list[Misfit]:
-    """The misfits of one filter, each once, in the order of their columns."""
+    """The misfits of one filter, without duplicates, sorted by column."""
     allowed: dict[str, ValueSet] = {}
     for term, values in _tests(form):
         allowed[term] = allowed[term] | values if term in allowed else values
     found: set[Misfit] = set()
-    elsewhere: set[Path] = set()  # columns that a program of another dialect reads
-    fitting: set[Path] = set()  # columns with a test that fits, or one that null passes
+    elsewhere: set[Path] = set()  # the columns that a program of another dialect reads
+    fitting: set[Path] = set()  # columns that have a test that fits, or a test that null passes
     for term, values in allowed.items():
         node = form.terms[term]
         if program_of(node) is not None:
@@ -88,8 +89,8 @@ def misfits_of(form: Form, types: Types) -> list[Misfit]:
 
 
 def misfit_of_test(term: Expression, values: ValueSet, types: Types) -> Misfit | None:
-    """The misfit of a test, if no value of the term's type passes it. `values` are all values that
-    some test of the filter allows for the term."""
+    """The misfit of a test, if no value of the term's type passes it. `values` contains all values
+    of the term that at least one test of the filter allows."""
     domain = domain_of(term, types)
     if domain is None or domain & values or not values - sets.NULL:
         return None
@@ -122,7 +123,7 @@ def misfit_of_term(node: Expression, types: Types) -> Misfit | None:
 
 
 def _compare(item: Expression, other: Expression, types: Types) -> Misfit | None:
-    """The misfit of comparing values of two different families; `item` reads the column."""
+    """The misfit of a comparison between two different families; `item` reads the column."""
     have, wanted = (family(static_type_of(one, types)) for one in (item, other))
     if have in (None, "null") or wanted in (None, "null", have) or not attributes_of(item):
         return None

@@ -6,13 +6,13 @@
     residual-only                        no index can help with one of its alternatives
 
 All commands and rooms that report such filters take their words from this module. The form of a
-filter shows whether it is odd. The expression of a filter is searched from the top down for the
-reason why it can never match. In the first alternative, the reason is the first condition that
-fails by itself, or else a minimal set of conditions that conflict.
+filter shows whether the filter is odd. The expression of a filter is searched from the top down for
+the reason why it can never match. In the first alternative, the reason is the first condition that
+fails by itself, or, if there is no such condition, a minimal set of conditions that conflict.
 
-The cost is that of computing the forms of parts: at most MOST_LEVELS times the form of the whole
-filter, and somewhat more for short filters. So the root can afford this search even for filters
-from unknown clients.
+The cost is that of computing the forms of parts: at most MOST_LEVELS times the cost of the whole
+filter's form, and somewhat more for short filters. So the root can afford this search even for
+filters from unknown clients.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ ODDITIES = {
 }
 
 MOST_LEVELS = 8  # the most levels of an expression that are searched for the reason
-MOST_SEARCHED = 100  # the most conditions on one term that are searched for the smallest conflict
-MOST_TRIED, MOST_WEIGHT = 8, 64  # for several terms: the most conditions, and their weight
+MOST_SEARCHED = 100  # the most conditions on one term in which the smallest conflict is searched
+MOST_TRIED, MOST_WEIGHT = 8, 64  # conflict between terms: the most conditions, and their weight
 MOST_NAMED = 4  # the most conditions that a reason names
-LONGEST = 60  # the most characters of a condition in a reason
+LONGEST = 60  # the most characters of a condition that a reason quotes
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 Item = TypeVar("Item")
 
 
 def oddities_of(form: Form) -> list[str]:
-    """What is odd about a filter: keys of ODDITIES."""
+    """What is odd about a filter, as keys of ODDITIES."""
     if form.never:
         return [NEVER_TRUE]
     if form.always:
@@ -70,7 +70,8 @@ def oddities_of(form: Form) -> list[str]:
 
 def sentence_of(node: Expression, form: Form, attributes: Attributes | None) -> str:
     """One sentence about a filter that can never match, or that always matches although it reads
-    attributes; empty for all others. (TRUE is not odd: whoever writes it wants everything.)"""
+    attributes; empty for all other filters. (TRUE is not odd: a filter that is written as TRUE is
+    meant to match everything.)"""
     if form.never:
         conflict = find_conflict(node, attributes)
         return f"the filter can never match: {_describe(conflict, attributes)}"
@@ -93,7 +94,7 @@ class Conflict(msgspec.Struct, frozen=True):
     """The term for which no value passes all conditions; None if the conflict is between several
     terms."""
     alternatives: int = 0
-    """How many other alternatives there are, which can't match either."""
+    """The number of other alternatives, none of which can match either."""
 
 
 def find_conflict(
@@ -126,7 +127,7 @@ def _without_not(node: Expression) -> Expression:
 
 
 def _conditions(node: Expression) -> Iterable[Expression]:
-    """The conditions that must all hold, in the order of the text."""
+    """The conditions that must all be true, in the order of the text."""
     if isinstance(node, And):
         for item in node.items:
             yield from _conditions(_without_not(item))
@@ -163,10 +164,10 @@ def _have_common_value(found: Sequence[tuple[Expression, ValueSet]], kind: str |
 
 
 def _fewest(items: list[Item], conflict: Callable[[list[Item]], bool]) -> list[Item]:
-    """A minimal set of items that conflict; all items if it would have more than MOST_NAMED.
+    """A minimal set of items that conflict; all items if that set would have more than MOST_NAMED.
 
-    The shortest conflicting prefix of the list ends with an item that is needed. Bisection finds
-    this item; the next needed item is then searched for among the items before it.
+    The last item of the shortest prefix that conflicts is needed. Bisection finds this item; the
+    next needed item is then searched for among the items before it.
     """
     needed: list[int] = []
     last = len(items)
@@ -227,7 +228,7 @@ def _describe_type(
 
 
 def _after_term(term: Expression, item: Expression) -> str:
-    """A comparison without the term that it compares: `> 5`; empty for other conditions."""
+    """What is left of a comparison without the term: `> 5`; empty for other conditions."""
     if not isinstance(item, Compare) or item.op not in _TURNED:
         return ""
     if item.left == term and isinstance(item.right, Literal):

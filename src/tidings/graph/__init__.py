@@ -1,4 +1,4 @@
-r"""Content graphs, which record which interests cover which, and preprocessors, which tag
+r"""Content graphs, which record the coverings between interests, and preprocessors, which tag
 notifications.
 
          origin = 'EWR'      delay > 30           an edge from A to B: A covers B and nothing lies

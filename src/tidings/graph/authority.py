@@ -3,15 +3,16 @@
     authority     version 7   8   9           only the authority accepts subscriptions
     copies             7       8              each copy only tags, at its own version
 
-A copy lacks nodes that were added after it was made, and its tags may name nodes that were removed
-since. The tag of a copy names the version of the graph that the copy has. The authority matches
-only the newer nodes, and replaces removed nodes with their current substitutes. The result is the
-tag that an up-to-date preprocessor would give. If a tag has an unknown version, another life or an
-unknown node, the authority tags the notification itself. So nothing is lost, however old a copy is.
+A copy lacks nodes that were added after it was made, and its tags may name nodes that have been
+removed since then. A tag that a copy made names the version of the copy's graph. The authority
+matches only the newer nodes, and replaces removed nodes with their current substitutes. The result
+is the tag that an up-to-date preprocessor would give. If a tag has an unknown version, an unknown
+node or a different life, the authority tags the notification itself. So no match is lost, however
+old a copy is.
 
 The authority relies on two facts. Node numbers are never reused, so newer nodes have higher
 numbers. A known covering stays known, so every node that matched at the old version is still in the
-tag or above it.
+tag, or above a node in the tag.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tidings.graph.history import History
 from tidings.graph.lattice import Lattice, Vertex, reach
 from tidings.model import GraphError
 
-MANY = 1000  # with more newer nodes than this, the index of the graph is faster
+MANY = 1000  # if more nodes than this are newer, searching the index of the graph is faster
 
 V = TypeVar("V", bound=Vertex)
 N = TypeVar("N")
@@ -113,6 +114,6 @@ class Authority(Generic[V, N]):
         return sorted(found)
 
     def forget(self, version: int) -> None:
-        """Drop the history before this version. Notifications that an older copy has tagged are
+        """Forget the history before this version. Notifications that an older copy has tagged are
         then tagged again from scratch."""
         self._history.forget(version)

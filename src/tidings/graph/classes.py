@@ -6,11 +6,11 @@
 
 Only real inheritance counts, that is, the `__mro__`. An abstract base class does not cover a class
 that was registered with it, or that its `__subclasshook__` accepts. A program may register classes
-at any time, and an edge must not depend on that. For the same reason `__class__` and `isinstance`
-are not used; the type of an object is always `type(object)`.
+at any time, and edges must not depend on such registrations. For the same reason `__class__` and
+`isinstance` are not used; the type of an object is always `type(object)`.
 
 Cost: `tag` does one lookup for each class in the object's `__mro__`, however many nodes there are.
-A new class is compared with all nodes.
+Adding a class compares it with all nodes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ClassGraph(InterestGraph[type[Any], Any]):
         return node
 
     def node(self, interest: type[Any]) -> ClassNode | None:
-        """The node of a class, or None if it has none."""
+        """The node of a class; None if it has none."""
         return self._by_key.get(id(interest))
 
     def matching(self, notification: Any) -> list[ClassNode]:
@@ -99,6 +99,6 @@ class TypePreprocessor:
         return self.graph.insert(interest)
 
     def tag(self, notification: Any) -> list[ClassNode]:
-        """The lowest nodes among those of the object's class and the classes that it inherits
-        from."""
+        """Among the nodes of the object's class and of all classes that it inherits from, the
+        lowest nodes."""
         return self.graph.lowest(self.graph.matching(notification))

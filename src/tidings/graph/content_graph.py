@@ -1,19 +1,19 @@
-"""The content graph: the distinct filters of a channel, and which covers which.
+"""The content graph: the distinct filters of a channel, and the coverings between them.
 
          origin = 'EWR'      delay > 30           an edge from A to B: A covers B and nothing lies
                     \\        /      \\              between. A path from A to B: A covers B.
      origin = 'EWR' AND delay > 60    delay > 90
 
 Invariant, after every call: the edges are the transitive reduction of the known coverings. A known
-covering stays known: when B is removed, whatever covered B still covers whatever B covered. Equal
-filters share a node, and so do filters that are written differently but cover each other. All
-filters of a node are compared, not only the first, because `covers` does not find every covering,
-and what it finds depends on how a filter is written.
+covering stays known: when a node B is removed, every node that covered B still covers every node
+that B covered. Equal filters share a node, and so do filters that are written differently but cover
+each other. All filters of a node are compared, not only the first, because `covers` does not find
+every covering, and what it finds depends on how a filter is written.
 
-Cost of `insert`: each candidate from the index is checked once, and the graph above and below the
-new node is visited. After PLACING steps in one direction the search stops; coverings that were not
-found by then stay unknown. `build` creates a graph of very many filters at once, with the batch
-join. `build` does not create the index; the first `insert` or `matching` does.
+Cost of `insert`: each candidate from the index is checked once, and all nodes above and below the
+new node are visited. After PLACING steps in one direction, the search stops, and coverings that it
+has not found by then stay unknown. `build` creates a graph of very many filters at once, with the
+batch join. `build` does not create the index; the first call to `insert` or `matching` creates it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from tidings.graph.node import Node
 from tidings.graph.picture import draw
 from tidings.model import Event, GraphError, pause_gc
 
-PLACING = 100_000  # the most steps, of about a microsecond, for a new filter in each direction
+PLACING = 100_000  # the most steps for a new filter in each direction, of about 1 µs each
 MOST_DRAWN = 2_000  # the most nodes in a picture that a notebook shows
-FEW = 64  # up to this many candidates are compared in any order
+FEW = 64  # if there are at most this many candidates, they are compared in any order
 
 
 class ContentGraph(Lattice[Node, Event]):
@@ -52,12 +52,12 @@ class ContentGraph(Lattice[Node, Event]):
         note: Callable[[str], None] = lambda _: None,
     ) -> ContentGraph:
         """The graph of many filters. Building is far faster than inserting filters one by one, and
-        the result is the same, except for the numbers of nodes and for coverings that `insert`
-        gives up on after PLACING steps.
+        the result is the same, except for the numbers of nodes, and for coverings that `insert`
+        does not find within PLACING steps.
 
-        `progress` is called with the number of filters placed since the last call, `note` with the
-        name of the next step. `threads` applies to the join, which is the smaller part of the work;
-        it defaults to the number of processors, up to a small limit.
+        `progress` is called with the number of filters placed since the last call, and `note` with
+        the name of the next step. `threads` is the number of threads for the join, which is less
+        than half of the work; the default is the number of processors, up to a small limit.
         """
         from tidings.matching.covering import cover
 
@@ -95,10 +95,10 @@ class ContentGraph(Lattice[Node, Event]):
     def insert(self, filter_: Filter) -> Node:
         """The node of this filter, which is added if it is new.
 
-        A new filter can show that separate nodes cover each other. Nodes that cover each other are
-        merged into the one with the lowest number. The other nodes leave the graph: `node in graph`
-        is then False, and methods raise GraphError for them. `node(filter)` returns the merged
-        node.
+        A new filter can reveal that two separate nodes cover each other. Nodes that cover each
+        other are merged into the one with the lowest number. The other nodes leave the graph: `node
+        in graph` is then False, and methods raise GraphError for these nodes. `node(filter)`
+        returns the merged node.
         """
         need_filter(filter_)
         known = self._by_key.get(filter_.key)
@@ -176,7 +176,7 @@ class ContentGraph(Lattice[Node, Event]):
         self._hulls = None
 
     def node(self, filter_: Filter) -> Node | None:
-        """The node of an equal filter, or None."""
+        """The node of an equal filter; None if there is no such node."""
         need_filter(filter_)
         return self._by_key.get(filter_.key)
 

@@ -7,8 +7,8 @@
 
 A substitute may itself have been removed; then its own substitutes are used.
 
-Cost: 8 bytes for each version, and an entry for each removed node. `forget` drops versions that are
-older than every copy.
+Cost: 8 bytes for each version, and one entry for each removed node. `forget` drops the versions
+that are older than all copies.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class History:
     def __init__(self, version: int, next_number: int) -> None:
         self.floor = version
         """The oldest known version."""
-        self._next = array("q", [next_number])  # the next number, for each version since the floor
+        self._next = array("q", [next_number])  # by version, the number of the next new node
         # for each removed node, the version that removed it, and its substitutes
         self._gone: dict[int, tuple[int, tuple[int, ...]]] = {}
 
@@ -42,7 +42,7 @@ class History:
         return self._next[version - self.floor]
 
     def now(self, numbers: Iterable[int]) -> set[int]:
-        """The current nodes for these numbers, with removed nodes replaced by substitutes."""
+        """The current nodes for these numbers; substitutes take the place of removed nodes."""
         found: set[int] = set()
         seen: set[int] = set()
         stack = list(numbers)
@@ -58,7 +58,7 @@ class History:
         return found
 
     def forget(self, version: int) -> None:
-        """Drop the history before this version."""
+        """Forget the history before this version."""
         version = min(version, self.floor + len(self._next) - 1)
         if version > self.floor:
             del self._next[: version - self.floor]

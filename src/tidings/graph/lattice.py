@@ -1,4 +1,4 @@
-"""What all content graphs share, whatever their nodes stand for: numbers, edges, and a version.
+"""What all content graphs share, whatever their nodes represent: numbers, edges, and a version.
 
          A                 an edge from A to B: A covers B and nothing lies between.
         / \\                A path from A to B: A covers B.
@@ -7,9 +7,10 @@
          D                 match a notification. Everything else is here.
 
 Invariant, after every call: the edges are the transitive reduction of the known coverings. A known
-covering stays known: when B is removed, whatever covered B still covers whatever B covered.
+covering stays known: when a node B is removed, every node that covered B still covers every node
+that B covered.
 
-The version grows with every change. A follower, such as `History`, receives each change. A graph
+Every change increases the version. A follower, such as `History`, receives each change. A graph
 without a follower keeps no history.
 """
 
@@ -37,8 +38,8 @@ class Vertex:
         return self.id < other.id
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the edges. The graph copies the edges itself, because following them here would
-        pickle every other node, one nested inside another."""
+        """Pickle everything except the edges. The graph copies the edges itself, because following
+        edges here would pickle all other nodes, each nested inside another."""
         names = (name for cls in type(self).__mro__ for name in getattr(cls, "__slots__", ()))
         return {name: getattr(self, name) for name in names if name not in _EDGES}
 
@@ -87,10 +88,11 @@ class Follower(Protocol):
     """Receives every change to a graph, to keep its history."""
 
     def note_removal(self, number: int, to: Iterable[int]) -> None:
-        """A node was removed; the nodes `to` are its substitutes."""
+        """Record that a node was removed; the nodes `to` are its substitutes."""
 
     def note_version(self, version: int, next_number: int) -> None:
-        """The graph has a new version; `next_number` is the number of the next new node."""
+        """Record a new version of the graph; `next_number` is the number that the next new node
+        will get."""
 
 
 # attributes that are rebuilt when a graph is copied
@@ -133,7 +135,7 @@ class Lattice(ABC, Generic[V, N]):
         return sorted(reach({self._check(node)}, up=False))
 
     def roots(self) -> list[V]:
-        """The nodes that nothing covers."""
+        """The nodes that no other node covers."""
         return [node for node in self if not node._parents]
 
     def lowest(self, matched: Iterable[V]) -> list[V]:
@@ -208,7 +210,7 @@ class Lattice(ABC, Generic[V, N]):
     @staticmethod
     def _link(node: V, above: set[V], below: set[V]) -> None:
         """Link the node to the lowest nodes above it and the highest nodes below it, and drop the
-        edges that this makes redundant."""
+        edges that the new links make redundant."""
         for child in below:
             for parent in child._parents & above:
                 untie(parent, child)

@@ -6,18 +6,18 @@
         def key(self): ...                  objects with equal keys share a node
 
 The results of `covers` are checked. A new object is compared with every node, in both directions,
-before the graph changes. The answers must agree with the existing paths:
+before the graph changes. The answers must agree with the paths that exist already:
 
 - if a node covers the object, all nodes above that node cover it too
 - if the object covers a node, it also covers all nodes below that node
 - every node that covers the object covers every node that the object covers
 
 If the answers disagree, or a method raises an error, GraphError names the objects and the graph
-stays unchanged. So there is a path exactly where `covers` is true. Objects that cover each other
-share a node.
+stays unchanged. So there is a path between two nodes if, and only if, `covers` is true for them.
+Objects that cover each other share a node.
 
-Cost: a new object needs two calls of `covers` per node. Tagging calls `matches` only on nodes with
-a parent that matches, and on nodes without parents.
+Cost: a new object needs two calls to `covers` for each node. Tagging calls `matches` only on nodes
+without parents, and on nodes with a parent that matches.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class SubscriptionObject(Protocol):
         """Whether the notification matches this object."""
 
     def key(self) -> Hashable:
-        """A hashable value; equal for equal interests."""
+        """A hashable value; equal interests have equal values."""
 
 
 ObjectNode = InterestNode[Any]  # Any: the application's object
 
 
 class ObjectGraph(InterestGraph[Any, Any]):
-    """Objects of an application, and which covers which."""
+    """Objects of an application, and the coverings between them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class ObjectGraph(InterestGraph[Any, Any]):
         self._need_order(interest, above, below)
         same = above & below
         if same:
-            (node,) = same  # two such nodes would cover each other and be one node
+            (node,) = same  # two such nodes would cover each other, and would therefore be one node
             node._keys += (key,)
             self._by_key[key] = node
         else:
@@ -93,7 +93,7 @@ class ObjectGraph(InterestGraph[Any, Any]):
                 raise _not_transitive(node.interest, new, other.interest)
 
     def node(self, interest: SubscriptionObject) -> ObjectNode | None:
-        """The node of an object with an equal key, or None."""
+        """The node of an object with an equal key; None if there is none."""
         return self._by_key.get(_key_of(interest))
 
     def remove(self, node: ObjectNode) -> None:
@@ -101,7 +101,7 @@ class ObjectGraph(InterestGraph[Any, Any]):
         super().remove(node)
 
     def matching(self, notification: Any) -> list[ObjectNode]:
-        """All nodes that match, searched from the top down."""
+        """All nodes that match, found by searching from the top down."""
         found: set[ObjectNode] = set()
         with self._close_meanwhile():
             stack = [node for node in self._nodes.values() if not node._parents]
@@ -128,7 +128,7 @@ class ObjectGraph(InterestGraph[Any, Any]):
 
     @contextmanager
     def _close_meanwhile(self) -> Iterator[None]:
-        """Make every use of the graph raise GraphError while the application's methods run."""
+        """While the application's methods run, make every use of the graph raise GraphError."""
         self._need_open()
         self._asking = True
         try:
@@ -145,7 +145,7 @@ class ObjectGraph(InterestGraph[Any, Any]):
 
 
 class ObjectPreprocessor:
-    """Accepts objects of the application that have `covers`, `matches` and `key`."""
+    """Accepts the application's objects if they have the methods `covers`, `matches` and `key`."""
 
     def __init__(self) -> None:
         self.graph = ObjectGraph()

@@ -25,7 +25,8 @@ MARGIN, LEFT, TOP, BOTTOM = 24.0, 142.0, 92.0, 44.0
 
 
 class Look(NamedTuple):
-    """How nodes are drawn: sizes, and the most lines and characters per line (0 lines: dots)."""
+    """How nodes are drawn: their sizes, the most lines of text (0: nodes are dots), and the most
+    characters per line."""
 
     style: Style
     lines: int
@@ -33,13 +34,15 @@ class Look(NamedTuple):
     font: float
 
 
-# (most nodes, look): the first look that fits is used; larger graphs are drawn as dots.
+# (most nodes, look): a graph gets the first look that allows its number of nodes; larger graphs are
+# drawn as dots.
 BOXES = (
     (40, Look(Style(186, 66, 20, 56, 16, 2), 3, 24, 11.5)),
     (160, Look(Style(106, 66, 10, 56, 6, 2), 4, 16, 9.5)),
 )
 DOTS = Look(Style(11, 11, 3, 36, 4, 40), 0, 0, 0)
-# The colours from the top of the graph to its bottom: readable on white and on black.
+# The colours of nodes, from the top of the graph to its bottom; all are readable on white and on
+# black.
 HUES = ((37, 99, 235), (13, 148, 136), (202, 138, 4), (219, 39, 119))
 
 CSS = """
@@ -71,7 +74,8 @@ def draw(
     title: str = "Content graph",
     note: Callable[[Any], str] = lambda _: "",
 ) -> str:
-    """The picture of a graph as SVG text. `note` returns more text to show on hover."""
+    """The picture of a graph as SVG text. `note` returns further text that is shown when the
+    pointer is over a node."""
     nodes = list(graph)
     places = {node.id: at for at, node in enumerate(nodes)}
     children = [[places[child.id] for child in graph.children(node)] for node in nodes]
@@ -225,5 +229,5 @@ def _cut(text: str, most: int) -> str:
 
 
 def _escape(text: str) -> str:
-    """Text escaped for XML, with unprintable characters replaced."""
+    """Text for XML: special characters are escaped, and unprintable characters are replaced."""
     return html.escape("".join(c if c == "\n" or c.isprintable() else "·" for c in text))

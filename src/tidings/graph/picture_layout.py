@@ -1,5 +1,5 @@
-"""Positions of the nodes of a graph in a picture: nodes lie in layers, each node below all nodes
-that cover it.
+"""Positions of the nodes of a graph in a picture: nodes lie in layers, and each node lies below all
+nodes that cover it.
 
     layer      the longest path from a root, so that every edge leads down
     order      nodes of a layer are sorted by the mean position of their neighbours, alternately
@@ -11,7 +11,8 @@ An edge that passes through several layers has a bend in each of them, which is 
 narrow node. If there would be very many bends, long edges are drawn straight. Nodes without edges
 get a block of their own at the bottom.
 
-Cost: linear in nodes, edges and bends, times a few dozen sweeps.
+The cost of a sweep is linear in the numbers of nodes, edges and bends; there are a few dozen
+sweeps.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ SWEEPS = 16
 PASSES = 12
 MOST_BENDS = 4000
 SHAPE = 1.5  # the approximate width of a picture, divided by its height
-MANY_LAYERS = 60  # with more layers than this, the gaps between them shrink
+MANY_LAYERS = 60  # if there are more layers than this, the gaps between layers shrink
 WIDEST_GAP = 2.0  # the widest gap between layers, in units of the smallest gap
 
 
@@ -38,8 +39,8 @@ class Style(NamedTuple):
     """The smallest gap between layers."""
     bend: float
     folds: int
-    """The most rows per layer. With two, edges to the second row pass between the nodes of the
-    first."""
+    """The most rows per layer. With two rows, edges to the second row pass between the nodes of the
+    first row."""
 
 
 class Layout(NamedTuple):
@@ -50,7 +51,7 @@ class Layout(NamedTuple):
     x: list[float]
     y: list[float]
     bands: list[tuple[float, float]]
-    """Top and bottom of each layer, and of the block of nodes without edges, if there is one."""
+    """The top and bottom of each layer, and of the block of nodes without edges if there is one."""
     edges: list[tuple[int, int, list[tuple[float, float]]]]
     """For each edge, both of its nodes, and the points where it leaves or enters a layer in
     between."""
@@ -199,8 +200,8 @@ class _Net:
         self.rows = best
 
     def _sort(self, row: list[int], nearby: list[list[int]]) -> None:
-        """Sort a layer by the mean position of the neighbours; a node without neighbours stays
-        where it is."""
+        """Sort the nodes of a layer by the mean position of their neighbours; a node without
+        neighbours stays where it is."""
         middles = []
         for at, node in enumerate(row):
             near = [self._share[other] for other in nearby[node]]
@@ -240,7 +241,7 @@ class _Net:
         return min(style.folds, max(1, -int(-taken // (room + style.space))))
 
     def place(self, width: float, folded: list[int], style: Style) -> list[float]:
-        """The x of all nodes and bends."""
+        """The x coordinates of all nodes and bends."""
         x = [0.0] * len(self.layers)
         # for each layer, the smallest distances of its nodes from its first node
         steps: list[list[float]] = []
@@ -268,17 +269,17 @@ class _Net:
         return x
 
     def _find_middle(self, node: int, x: list[float], up: bool) -> float:
-        """The mean x of the neighbours on one side, or of those on the other side if there are
-        none."""
+        """The mean x coordinate of the neighbours on one side, or, if there are none on that side,
+        of the neighbours on the other side."""
         near = self._below[node] if up else self._above[node]
         near = near or self._above[node] or self._below[node]
         return sum(x[other] for other in near) / len(near)
 
 
 def _spread(wanted: list[float], steps: list[float], width: float) -> list[float]:
-    """The positions closest to the wanted ones, by least squares, that keep the order and the
-    distances. Nodes that come too close to each other form a group, which is placed at the mean of
-    the wanted positions of its members."""
+    """Of all positions that keep the order and the distances, those closest to the wanted ones, by
+    least squares. Nodes that come too close to each other form a group, which is placed at the mean
+    of the wanted positions of its members."""
     groups: list[tuple[float, int]] = []  # (sum of the wanted starts, number of members)
     for want, step in zip(wanted, steps, strict=True):
         total, members = want - step, 1
@@ -293,8 +294,8 @@ def _spread(wanted: list[float], steps: list[float], width: float) -> list[float
 
 
 def _width_for(rows: list[tuple[int, int]], singles: int, style: Style) -> float:
-    """A width that makes the picture about SHAPE times as wide as high. `rows` contains the numbers
-    of nodes and of bends of each layer."""
+    """A width that makes the picture about SHAPE times as wide as high. For each layer, `rows`
+    contains the number of nodes and the number of bends."""
     across = style.width + style.space
     least = [-(-nodes // style.folds) * across + bends * style.bend for nodes, bends in rows]
     width = max([across, *least])
@@ -309,7 +310,7 @@ def _width_for(rows: list[tuple[int, int]], singles: int, style: Style) -> float
 
 
 def _gap_for(folded: list[int], singles: float, width: float, style: Style) -> float:
-    """The gap between layers that gives the picture its shape, within limits."""
+    """The gap between layers, within limits, at which the picture gets the wanted shape."""
     free = width / SHAPE - _height([*folded, int(singles)], 0.0, style)
     return min(max(style.gap, free / max(1, len(folded) - 1)), WIDEST_GAP * style.gap)
 

@@ -1,8 +1,8 @@
 """Preprocessors examine the content of a notification once, so that no router has to.
 
-Every kind of preprocessor has two methods: `subscribe` turns an interest into a node, `tag` turns a
-notification into the lowest nodes that match it. The *dynamic* preprocessor in this module adds
-each new filter to its graph. The static preprocessor is in topics.py, the type-based one in
+Every kind of preprocessor has two methods: `subscribe` turns an interest into a node, and `tag`
+turns a notification into the lowest nodes that match it. The *dynamic* preprocessor in this module
+adds each new filter to its graph. The static preprocessor is in topics.py, the type-based one in
 classes.py, and the one for objects that an application defines in objects.py.
 """
 

@@ -2,10 +2,10 @@
 
 An ontology says which topic lies under which, and its topics are the nodes. A node's number is its
 topic's position in preorder, from 1. Every process that reads the same ontology assigns the same
-numbers, so static preprocessors always agree. Equal fingerprints mean equal ontologies.
+numbers, so static preprocessors always agree. Ontologies with equal fingerprints are equal.
 
-Cost: building visits the topics above each topic once; `tag` visits the topics above those of the
-notification.
+Cost: building visits, for each topic, the topics above it once; `tag` visits the topics above those
+of the notification.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class TopicGraph(InterestGraph[str, Topics]):
         self._count_change()
 
     def _over(self, topics: Iterable[str]) -> set[str]:
-        """The topics that lie above these in the ontology. The graph itself can't be used to find
-        these topics, because its edges are not complete yet."""
+        """The topics that lie above the given topics in the ontology. The graph itself can't be
+        used to find these topics, because its edges are not complete yet."""
         seen: set[str] = set()
         stack = list(topics)
         while stack:

@@ -5,14 +5,14 @@
     event ──rank_space──> codes ─┘                              ──probe─> filters of one event
 
     matcher.py      the public class: matches, explains, saves and opens
-    held_filters.py its filters: parts, write_buffer.py, merges in the background
-    matcher_state.py, register.py    the state of a matcher; its ids and slots
+    held_filters.py the filters of a matcher: parts, write_buffer.py, merges in the background
+    matcher_state.py, register.py    the state of a matcher; ids and slots of its filters
     batch_pieces.py matches a batch against all parts, in pieces and threads
     matches.py      the matches of a request by event and by filter; named parts that matched
     rank_space/     values to small integers, one rank space for each term
     diagrams/       filters with too many boxes, evaluated together as decision diagrams
     segments/       filters compiled into arrays; batches joined with them, single events looked up
-    covering/       the same join on filters: which covers which, in bulk
+    covering/       the same join on filters: which filters cover which, in bulk
     placing/        indexes that find which filters cover a new one, and which it covers
     tallies/        turns matches into tags and counts
     json_columns/   many flat JSON objects as a record batch, by kernels

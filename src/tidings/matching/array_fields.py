@@ -4,8 +4,8 @@
         slot: UInt32                                    one dimension
         tests: Annotated[Array, ArrayField(np.uint16, 3)]     rows of three
 
-Files, pointer tables and the views in kernels are derived from this declaration, by name and in
-field order. This module does not import Numba, which is slow to load.
+Files, pointer tables and the views in kernels are derived from this declaration, by the names and
+the order of its fields. This module does not import Numba, which is slow to load.
 """
 
 from __future__ import annotations

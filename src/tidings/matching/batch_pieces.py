@@ -30,7 +30,8 @@ LEAST_PIECE = 8192  # a thread gets at least this many events of a batch
 def match_lists(
     state: MatcherState, dead: Array, batch: pa.RecordBatch, threads: int
 ) -> list[Lists]:
-    """For each piece of the batch, the slots of the filters that match each of its events."""
+    """For each piece of the batch and each event in it, the slots of the filters that match the
+    event."""
     many = state.flag_multi_box(len(dead))
 
     def run(piece: pa.RecordBatch) -> Lists:
@@ -62,7 +63,7 @@ def starts_of(pieces: Sequence[Lists]) -> Array:
 
 
 def values_of(pieces: Sequence[Lists], values: Array, threads: int) -> Array:
-    """For every match, the value of its slot; the pieces are concatenated."""
+    """For every match, the value that belongs to its slot, concatenated over all pieces."""
     out = array_pool.empty(sum(len(slots) for _, slots in pieces), values.dtype)
 
     def fill(item: tuple[int, Array]) -> None:
@@ -118,7 +119,7 @@ def _with_offsets(arrays: Iterable[Array]) -> list[tuple[int, Array]]:
 def _chunks(
     state: MatcherState, dead: Array, piece: pa.RecordBatch, counts: Array | None = None
 ) -> list[tuple[Array, Array]]:
-    """(events, slots) of the matches in all parts; see Part.pairs."""
+    """The matches in all parts, as (events, slots); see Part.pairs."""
     found: list[tuple[Array, Array]] = []
     for sealed in state.parts:
         found += sealed.part.pairs(piece, dead, sealed.statistics.count, counts)
@@ -128,7 +129,7 @@ def _chunks(
 
 
 def _group_by_event(chunks: Sequence[tuple[Array, Array]], many: Array, rows: int) -> Lists:
-    """Group (events, slots) of matches into one list of slots per event, without repeats."""
+    """Turn pairs of an event and a slot into one list of slots per event, without repeats."""
     starts = np.zeros(rows + 1, np.int64)
     for events, _ in chunks:
         join_kernels.count_events(events, starts)

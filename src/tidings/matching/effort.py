@@ -1,14 +1,14 @@
 """Counts the tests that are evaluated to look up one event, and how many of these are distinct.
 
-    values ──> codes: one for each term, however many filters test it (`coded`)
+    values ──> codes: one per term, no matter how many filters test it (`coded`)
                  |
     boxes in the cells and slices of the event (`candidates`)
                  |  each until a test fails: comparisons of codes (`compared`); a comparison that
                  |  several boxes need counts once in `different`
     boxes with a rest: tests that must be evaluated (`asked`), each term once (`evaluated`)
 
-This module repeats, step by step and slowly, what probe_kernels.py does, and finds the same boxes.
-This module is for measurements, not for matching.
+This module does slowly and step by step what probe_kernels.py does, and finds the same boxes. This
+module is for measurements, not for matching.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tidings.matching.segments.segment import EXTRA, INTERVALS
 from tidings.model import Event
 
 Array = npt.NDArray[Any]
-Made = set[tuple[object, ...]]  # the comparisons that were made: (column, low, high), or an extra
+Made = set[tuple[object, ...]]  # comparisons that were made, as (column, low, high) or as an extra
 
 
 class Effort(msgspec.Struct, frozen=True):
@@ -39,15 +39,16 @@ class Effort(msgspec.Struct, frozen=True):
     coded: int
     """Terms whose value was turned into a code."""
     candidates: int
-    """Boxes that were looked at."""
+    """The number of boxes that were looked at."""
     compared: int
-    """Comparisons of codes with the sets of these boxes."""
+    """The number of comparisons of codes with the sets of these boxes."""
     different: int
-    """How many of these are different; the others repeat a comparison of another box."""
+    """How many of these comparisons are different; the others repeat a comparison from another
+    box."""
     asked: int
     """Tests that no index can decide, in the boxes that passed all comparisons."""
     evaluated: int
-    """Terms that were evaluated for these tests, each once."""
+    """The distinct terms that these tests read."""
     matched: tuple[int, ...]
     """The slots of the filters that match."""
 
@@ -94,7 +95,7 @@ def _count_diagrams(diagrams: Diagrams, event: Event, dead: Array) -> Effort:
 
 
 class _Lookup:
-    """One event that is looked up in the index of a part."""
+    """Looks one event up in the index of a part."""
 
     def __init__(self, part: Part, codes: Array, lists: ListColumns, dead: Array) -> None:
         self.probe, self.arrays, self.lists, self.dead = (
@@ -110,7 +111,8 @@ class _Lookup:
         self.passed: list[int] = []  # boxes that pass all comparisons
 
     def visit_cells(self) -> None:
-        """Visit the records in the event's cell of each pair, with three comparisons each."""
+        """For each pair, visit the records in the event's cell, with three comparisons for each
+        record."""
         probe, coarse = self.probe, self.coarse
         place = probe.bins[probe.bin_starts[:-1] + coarse].astype(np.int64)
         for pair in probe.pairs.tolist():
@@ -127,7 +129,7 @@ class _Lookup:
             self._visit(boxes, [self._compare(*test) for test in tests], 2)
 
     def visit_singles(self) -> None:
-        """Visit, in each group of entries, the slice that can contain the event's code."""
+        """In each group of entries, visit the slice that can contain the event's code."""
         probe = self.probe
         low, high = probe.single_low.astype(np.int64), probe.single_high.astype(np.int64)
         for group in probe.groups.tolist():
@@ -146,7 +148,7 @@ class _Lookup:
                 self._visit(probe.single_box[span].astype(np.int64), [entry, rest], 1)
 
     def _codes(self, column: int) -> list[int]:
-        """The event's codes in a column: one, or those of all elements of a list."""
+        """The event's codes in a column: one code, or the codes of all elements of a list."""
         base = int(self.lists.base[column])
         if base < 0:
             return [int(self.exact[column])]
@@ -154,16 +156,16 @@ class _Lookup:
         return [*map(int, self.lists.codes[begin:end])]
 
     def _compare(self, column: Array, low: Array, width: Array) -> Array:
-        """Compare codes with intervals; column 0 stands for no test."""
+        """Compare codes with intervals; column 0 means that there is no test."""
         inside: Array = (self.coarse[column] - low) % (1 << 16) <= width
         return self._note(column, low, low + width, inside, coarse=True)
 
     def _note(
         self, column: Array, low: Array, high: Array, inside: Array, coarse: bool = False
     ) -> Array:
-        """Count and record comparisons. Two comparisons are equal if they have the same column and
-        the same ends. Coarse codes are recorded separately, because their units differ from those
-        of the codes of entries."""
+        """Count and record the comparisons. Two comparisons are equal if they have the same column
+        and the same ends. Coarse codes are recorded separately, because their units differ from
+        those of the codes in entries."""
         real = column > 0
         self.compared += int(real.sum())
         other = (self.arrays.shift[column] > 0) & coarse
@@ -172,8 +174,8 @@ class _Lookup:
         return inside
 
     def _visit(self, boxes: Array, passes: list[Array], skipped: int) -> None:
-        """Visit boxes some of whose tests were already compared, with the results `passes`. The
-        first `skipped` tests in the list of a box are among these tests."""
+        """Visit boxes for which some tests were already compared; `passes` has the results. The
+        comparisons so far include the first `skipped` tests in the list of each box."""
         self.candidates += len(boxes)
         for box in boxes[np.logical_and.reduce(passes)].tolist():
             if self._passes_tests(box, skipped) and not self.dead[self.arrays.box_slot[box]]:
@@ -209,7 +211,8 @@ class _Lookup:
 
 
 class _CountingValues(dict[str, Key]):
-    """The cached values of terms. Every test asks for a value, so this class counts the tests."""
+    """The cached values of terms. Every test asks for a value, so this class can count the
+    tests."""
 
     asked = 0
 

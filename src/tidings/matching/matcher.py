@@ -48,9 +48,9 @@ from tidings.model import (
 )
 
 Array = npt.NDArray[Any]
-TRIES = 4  # how often a reader tries without the lock before it takes the lock
-WATCH_EVERY = 16  # one of this many single events is counted for statistics
-CROWD = 64  # if more fresh filters than this match one event, they are sealed early
+TRIES = 4  # how often a reader tries to read without the lock before it takes the lock
+WATCH_EVERY = 16  # one in this many single events is counted for the statistics
+CROWD = 64  # if a single event matches more new filters than this, they are sealed early
 YIELD_EVERY = 128  # background work gets a turn after this many single events
 
 
@@ -60,9 +60,9 @@ class Matcher(HeldFilters):
     `attributes` are those that the channel declares; filters are checked against them. `functions`
     maps names to the application's own functions. With `background` (the default), merges run on a
     separate thread; otherwise filters are merged only when `merge()` is called. `engine` is "auto"
-    (the default: an index of boxes, and decision diagrams for filters that would have too many
-    boxes), "bdd" (diagrams for all filters), "trees" (no diagrams), or "saved" (the diagrams that a
-    matcher was saved with, and no new ones).
+    (the default: an index of boxes, and decision diagrams for filters that would need too many
+    boxes), "bdd" (diagrams for all filters), "trees" (no diagrams), or "saved" (only the diagrams
+    with which the matcher was saved).
     """
 
     def __init__(
@@ -91,8 +91,8 @@ class Matcher(HeldFilters):
                 state = self._state
                 since = [item for fresh in state.fresh for item in fresh.items()]
                 columns = state.register.columns
-                # the matcher is unchanged since it was compiled or opened, and there are no
-                # statistics of events
+                # the matcher was not changed after it was compiled or opened, and has no statistics
+                # of events
                 ready = len(state.parts) == 1 and not since and not state.parts[0].statistics.seen
                 if columns is None or not ready:
                     slots = dict(state.register.slots)
@@ -134,7 +134,7 @@ class Matcher(HeldFilters):
         return matcher
 
     def _compile_again(self, found: matcher_folder.OpenedMatcher) -> None:
-        """Compile the filters of a matcher that an older version saved, in the same slots."""
+        """Compile the filters of a matcher that an older version saved; they keep their slots."""
         forms: list[tuple[int, Form]] = []
         for slot, text in enumerate(found.texts.to_pylist()):
             try:
@@ -158,8 +158,8 @@ class Matcher(HeldFilters):
         background: bool = True,
         engine: str = AUTO,
     ) -> Matcher:
-        """A matcher over a segment. The id of a filter is its slot. `filters` may be an Arrow
-        column of texts."""
+        """A matcher that holds the filters of a segment. The id of a filter is its slot. `filters`
+        may be an Arrow column of the texts of filters."""
         matcher = cls(attributes, functions=functions, background=background, engine=engine)
         if isinstance(filters, pa.ChunkedArray):
             ids = pa.chunked_array([np.arange(len(filters), dtype=np.int64)])
@@ -204,7 +204,7 @@ class Matcher(HeldFilters):
                 ids = self._match_now(event)
                 if before == self._changes:
                     return ids
-            with self._lock:  # wait until the change in progress is done, then try again
+            with self._lock:  # wait for the end of the change in progress, then try again
                 pass
         with self._lock:
             return self._match_now(event)
@@ -230,7 +230,7 @@ class Matcher(HeldFilters):
         fresh: list[int] = []
         state = self._state
         if len(state.fresh) > 1 or state.fresh[-1]:
-            with self._lock:  # the lock ensures that no filter is missed while it moves into a part
+            with self._lock:  # because of the lock, no filter is missed while it moves into a part
                 state = self._state
                 fresh = [slot for one in state.fresh for slot in one.match(event)]
             if len(fresh) > CROWD and not self._crowded:
@@ -249,14 +249,14 @@ class Matcher(HeldFilters):
 
     def match_parts(self, event: Event | str | bytes) -> dict[Hashable, list[str]]:
         """The ids of the filters that match one event, each with the names of its parts that are
-        true: `named('late', delay > 60)` is a part. The list is empty for a filter without
-        names."""
+        true: `named('late', delay > 60)` is a part. If the filter has no names, the list is
+        empty."""
         if isinstance(event, (str, bytes)):
             event = _decode_event(event, self.attributes)
         need_mapping(event)
         if self.attributes is not None:
             event = self.attributes.read(event)
-        with self._lock:  # so that no filter is replaced before its text is read
+        with self._lock:  # because otherwise a filter could be replaced before its text is read
             ids = self._match_now(event)
             register = self._state.register
             texts = [register.text(register.slot(id_)) for id_ in ids]
@@ -266,7 +266,7 @@ class Matcher(HeldFilters):
     def match_many(self, events: Any, *, parts: bool = False, threads: int = 1) -> Matches:
         """Match many events in one request: a batch as in `match_batch`, or a list in which an
         event may also be JSON text. The result has the ids by event and the events by filter. With
-        `parts`, it also has the names of the parts that are true."""
+        `parts`, the result also has the names of the parts that are true."""
         if not isinstance(events, (list, tuple)):
             return self._match_together(events, parts, threads)
         at = 0
@@ -298,9 +298,10 @@ class Matcher(HeldFilters):
         return Matches(count, rows, ids, names)
 
     def iter_matches(self, event: Event) -> Iterator[Hashable]:
-        """The ids of the filters that match one event, each as soon as it is decided. First come
-        the filters that indexes find, then those that are evaluated as diagrams, test by test.
-        Changes to filters that are made after the first id is yielded may or may not be seen."""
+        """Yield the id of each filter that matches one event, as soon as the filter is decided.
+        First come the filters that indexes find, then those that are evaluated as diagrams, test by
+        test. If filters change after the first id was yielded, the result may or may not reflect
+        the changes."""
         need_mapping(event)
         event = event if self.attributes is None else self.attributes.read(event)
         with self._lock:
@@ -317,12 +318,12 @@ class Matcher(HeldFilters):
                     yield register.id(slot)
 
     def _is_watched(self) -> bool:
-        """Whether to count this single event for statistics."""
+        """Should the statistics count this single event?"""
         self._asked += 1
         return self._asked % WATCH_EVERY == 0
 
     def _do_upkeep(self, state: MatcherState, watched: bool) -> None:
-        """Do occasional work after a single event."""
+        """Do the occasional work that is due after a single event."""
         if watched:
             state.register.keep_ids()
             self._tidy()
@@ -342,12 +343,13 @@ class Matcher(HeldFilters):
     def match_rows(
         self, batch: pa.RecordBatch, event_of: Callable[[int], Event]
     ) -> tuple[Array, Array] | None:
-        """Like `match_pairs`, but in any order, and without sealing the write buffer, which would
-        take milliseconds. The filters in the buffer are matched with single events, which
-        `event_of` returns by row. Rows that no filter in the buffer can match are left out. The
-        batch has no null marks; returns None if a filter needs null marks."""
+        """Like `match_pairs`, but the pairs are in any order, and the write buffer is not sealed,
+        which would take milliseconds. The filters in the buffer are matched with single events;
+        `event_of` returns the event of a row. A row is left out if no filter in the buffer can
+        match it. The batch must have no null marks; the method returns None if a filter needs
+        them."""
         fresh: list[tuple[int, int]] = []
-        with self._lock:  # the lock ensures that no filter is missed while it moves into a part
+        with self._lock:  # because of the lock, no filter is missed while it moves into a part
             state = self._state
             dead = state.register.dead.copy()
             buffers = [one for one in state.fresh if one]
@@ -416,25 +418,25 @@ class Matcher(HeldFilters):
         return self.filter(id).explain(event)
 
     def filter(self, id: Hashable) -> Filter:
-        """The filter of an id."""
+        """The filter with this id."""
         register = self._state.register
         return self._parse(register.text(register.slot(id)))
 
     def neighbours(self, count: int) -> Neighbours:
-        """Prepare the first `count` filters to be compared with new filters. They must all be in
-        one part, as they are when a matcher has just been compiled or opened, and the id of each
-        must be its slot."""
+        """Prepare the first `count` filters for comparisons with new filters. These filters must
+        all be in one part, as they are in a matcher that was just compiled or opened, and each
+        filter's id must be its slot."""
         return Neighbours(self._state.parts[0].part.segment, count)
 
     def box_index(self, ready: IndexArrays | None = None) -> BoxIndex:
-        """An index that finds the neighbours of new filters among those of this matcher. The
-        filters of this matcher must all be in one part, as they are when it has just been opened,
-        and the id of each must be its slot."""
+        """An index that finds the neighbours of new filters among those of this matcher. All
+        filters of this matcher must be in one part, as they are in a matcher that was just opened,
+        and each filter's id must be its slot."""
         segment = self._state.parts[0].part.segment
         return BoxIndex(segment, segment.slots, ready)
 
     def prepare(self) -> None:
-        """Build the tables for single events now, so that the first event need not wait."""
+        """Build the tables for single events now, so that no event has to wait for them."""
         for sealed in self._state.parts:
             sealed.part.prepare()
 
@@ -457,7 +459,7 @@ class Matcher(HeldFilters):
         }
 
     def readers(self, path: tuple[str, ...]) -> list[Hashable]:
-        """The ids of filters that read an attribute."""
+        """The ids of the filters that read an attribute."""
         state, dead = self._seal()
         slots = find_readers([sealed.part.segment for sealed in state.parts], path)
         return state.register.ids_of(slots[dead[slots] == 0])
@@ -469,7 +471,7 @@ class Matcher(HeldFilters):
         empty = dead[: register.size] == 0
         for sealed in state.parts:
             empty[sealed.part.segment.arrays.box_slot] = False
-        # A slot without boxes may also be that of a filter that is set aside, or that another
+        # A slot without boxes may also belong to a filter that is set aside, or to one that another
         # thread is adding.
         texts = ((slot, register.text(slot)) for slot in np.flatnonzero(empty).tolist())
         return [register.id(slot) for slot, text in texts if self._is_never(text)]
@@ -478,15 +480,16 @@ class Matcher(HeldFilters):
         return _text(filter_) not in self.set_aside and self._parse(filter_).never
 
     def pack_measured(self) -> bytes:
-        """How many events each test of diagrams saw, and how many of them passed, as bytes for a
-        process that builds diagrams again. Slow: for a background thread."""
+        """How many events each test of the diagrams has seen and how many have passed it, as bytes
+        for a process that builds the diagrams again. This is slow, so a background thread should
+        call it."""
         with shorten_turns():
             return pack_measured(measure_tests(self._state.parts))
 
     def null_paths(self) -> frozenset[tuple[str, ...]]:
         """The paths of the attributes for which some filter distinguishes null from absent. Code
-        that turns JSON into a batch must mark nulls at these paths (see model.NULL_MARK) and at no
-        others."""
+        that turns JSON into a batch must mark nulls at exactly these paths (see
+        model.NULL_MARK)."""
         state, _ = self._seal()
         return state.null_paths
 
@@ -498,7 +501,7 @@ class Matcher(HeldFilters):
         return sum((count_effort(one, event, dead) for one in state.parts), NOTHING)
 
     def stats(self) -> dict[str, int]:
-        """Counts of filters, parts, boxes and terms, and the size of the index."""
+        """The numbers of filters, parts, boxes and terms, and the size of the index."""
         state = self._state
         segments = [sealed.part.segment for sealed in state.parts]
         return {

@@ -32,8 +32,8 @@ Array = npt.NDArray[Any]
 
 
 class SealedPart(msgspec.Struct, frozen=True):
-    """A part, with statistics of the events that were matched against it, and the diagrams of the
-    filters that the part itself does not search."""
+    """A part, with the statistics of the events that were matched against it, and with diagrams for
+    the filters that the part itself does not search."""
 
     part: Part
     statistics: Statistics
@@ -52,8 +52,9 @@ class SealedPart(msgspec.Struct, frozen=True):
         diagrams: Diagrams | None = None,
     ) -> SealedPart:
         """Build a part, and the diagrams that the engine asks for, unless they are given. `counts`
-        and `seen` are the statistics so far, and `measured` those of tests in diagrams. `ready` is
-        the index of the filters that are not evaluated as diagrams."""
+        and `seen` are the statistics up to now, and `measured` has the counts of the tests in
+        diagrams. `ready` is the index of all filters except those that are evaluated as
+        diagrams."""
         skipped = None
         if diagrams is None:
             chosen = choose_trees(segment, engine, counts)
@@ -70,13 +71,13 @@ class SealedPart(msgspec.Struct, frozen=True):
         return self.diagrams is None or self.diagrams.is_linked
 
     def decide(self, event: Event) -> Iterator[tuple[int, bool]]:
-        """The slots and results of the filters that are evaluated as diagrams, each as soon as it
-        is decided."""
+        """For each filter that is evaluated as a diagram, its slot and its result, as soon as the
+        result is known."""
         return iter(()) if self.diagrams is None else self.diagrams.decide(event)
 
     @property
     def diagram_count(self) -> int:
-        """How many filters are evaluated as diagrams."""
+        """The number of filters that are evaluated as diagrams."""
         return 0 if self.diagrams is None else len(self.diagrams)
 
     @property
@@ -85,12 +86,12 @@ class SealedPart(msgspec.Struct, frozen=True):
 
     @property
     def has_drifted(self) -> bool:
-        """Whether other access tests would give far fewer candidates."""
+        """Would other access tests give far fewer candidates?"""
         seen = self.statistics.seen
         return seen > 0 and excess_work(self.part, self.statistics.counts) > DRIFT
 
     def save(self, path: pathlib.Path, engine: str, ids: Any, texts: Any) -> None:
-        """Write the filters and their diagrams to a directory, once the implications are found."""
+        """Find the implications, and write the filters and their diagrams to a directory."""
         saved = None
         if self.diagrams is not None:
             self.diagrams.link()
@@ -98,7 +99,7 @@ class SealedPart(msgspec.Struct, frozen=True):
         matcher_folder.write(path, self.part.segment, self.part.index, ids, texts, saved)
 
     def renumber(self, number: Array) -> SealedPart:
-        """The same part with new slots; for a part that was sealed while the register was
+        """The same part with new slots; needed if a part was sealed while the register was
         compacted."""
         old = self.part.segment
         slots = number[old.arrays.box_slot].astype(np.uint32)
@@ -111,10 +112,10 @@ class SealedPart(msgspec.Struct, frozen=True):
 
 
 class MatcherState(msgspec.Struct, frozen=True):
-    """Everything that a reader needs."""
+    """Everything that a reader of the matcher needs."""
 
     parts: tuple[SealedPart, ...]
-    fresh: tuple[WriteBuffer, ...]  # the last buffer grows; those before it are being sealed
+    fresh: tuple[WriteBuffer, ...]  # the last is being filled, those before it are being sealed
     register: Register
 
     @property
@@ -123,11 +124,11 @@ class MatcherState(msgspec.Struct, frozen=True):
 
     @property
     def null_paths(self) -> frozenset[Path]:
-        """The attributes for which some filter in a part distinguishes null from absent."""
+        """The attributes for which some filter of a part distinguishes null from absent."""
         return frozenset().union(*(sealed.part.null_paths for sealed in self.parts))
 
     def flag_multi_box(self, slots: int) -> Array:
-        """uint8 per slot: 1 for filters with several boxes, which may be found more than once."""
+        """uint8 per slot: 1 for a filter with several boxes, which may be found more than once."""
         out = np.zeros(slots, np.uint8)
         for sealed in self.parts:
             out[: sealed.part.segment.slots] |= sealed.part.segment.many
@@ -135,7 +136,7 @@ class MatcherState(msgspec.Struct, frozen=True):
 
 
 def measure_tests(parts: Iterable[SealedPart]) -> Measured:
-    """How many events each test of the diagrams saw, and how many of them passed."""
+    """For each test of the diagrams, how many events were seen and how many passed."""
     return add_measured(one.diagrams.measured() for one in parts if one.diagrams is not None)
 
 
@@ -146,7 +147,8 @@ def seal_tests(
     and the order of tests in its diagrams."""
     sizes = {term.text: len(term.ranks) for term in source.terms if not term.elements}
     counts: dict[str, Array] = {}
-    # `moves` may have one more item than `parts`: a segment that was never a part has no statistics
+    # `moves` may have one item more than `parts`, for a segment that was never a part and has no
+    # statistics
     for sealed, moves in zip(parts, source.moves, strict=False):
         for at, term in enumerate(sealed.part.segment.terms, 1):
             if not term.elements and at in moves:

@@ -3,9 +3,9 @@
     events ──one call of the kernels──> pairs (event, slot) ──> Matches
     filters with names among them ──> a second matcher of their parts ──> names that are true
 
-Each part is a condition, so it can be matched like a filter. For a batch, a second matcher finds
-the parts that are true; parts are added to it when their filters first match. For a single event,
-parts are evaluated by the reference semantics.
+Each part is a condition, so the matcher treats it like a filter. For a batch, a second matcher
+finds the parts that are true. The parts of a filter are added to it when the filter matches for the
+first time. For a single event, parts are evaluated by the reference semantics.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from tidings.model import Event
 
 Array = npt.NDArray[Any]
 MOST_KNOWN = 1 << 16  # the most filters whose parts are cached; then the cache is emptied
-Parts = tuple[tuple[str, int], ...]  # the names of a filter's parts, and their numbers
+Parts = tuple[tuple[str, int], ...]  # the name and the number of each part of a filter
 
 
 class Matches(msgspec.Struct, frozen=True, dict=True):
     """Which filters match which events of a request. `rows` and `ids` are the pairs, in the order
-    of events; event i is the i-th of the request."""
+    of events; the number of an event is its position in the request."""
 
     count: int
     """The number of events in the request."""
@@ -53,7 +53,7 @@ class Matches(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def by_filter(self) -> dict[Hashable, list[int]]:
-        """For each filter that matches an event, the indexes of the events, ascending."""
+        """For each filter that matches an event, the ascending indexes of its events."""
         found: dict[Hashable, list[int]] = {}
         for row, id_ in zip(self.rows.tolist(), self.ids, strict=True):
             found.setdefault(id_, []).append(row)
@@ -61,8 +61,8 @@ class Matches(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def parts(self) -> list[dict[Hashable, list[str]]]:
-        """For each event, the filters that match it with the names of the parts that are true.
-        Empty unless the request asked for parts."""
+        """For each event, the filters that match it, each with the names of its true parts. The
+        list is empty unless the request asked for parts."""
         if self.names is None:
             return []
         found: list[dict[Hashable, list[str]]] = [{} for _ in range(self.count)]
@@ -72,14 +72,14 @@ class Matches(msgspec.Struct, frozen=True, dict=True):
 
 
 class PartMatcher(Protocol):
-    """The interface of the matcher that matches parts."""
+    """What this module needs of the matcher that matches parts."""
 
     def add(self, id: Hashable, filter: Filter) -> None: ...  # noqa: A002
     def match_pairs(self, events: Any) -> tuple[Array, Array]: ...
 
 
 class PartIndex:
-    """The parts of filters, each distinct condition once, and a matcher for them."""
+    """The parts of filters, with each distinct condition only once, and a matcher for them."""
 
     def __init__(
         self, parse: Callable[[str], Filter], make_matcher: Callable[[], PartMatcher]
@@ -108,8 +108,8 @@ class PartIndex:
     def names_of_pairs(
         self, rows: Array, slots: Array, texts: Mapping[int, Filter | str], events: Any
     ) -> list[list[str]]:
-        """For each pair of an event and a filter, the names of the parts that are true. `texts` has
-        the filter of each slot."""
+        """For each pair of an event and a filter, the names of the parts that are true. `texts`
+        contains the filter of each slot."""
         with self._lock:
             if len(self._known) > MOST_KNOWN:
                 self._clear()
@@ -154,7 +154,7 @@ class PartIndex:
 
 
 def gather_pairs(found: Iterable[Mapping[Hashable, list[str]]]) -> Matches:
-    """The matches of events that were matched one by one."""
+    """The matches of events, each of which was matched by itself."""
     each = list(found)
     counts = [len(one) for one in each]
     rows = np.repeat(np.arange(len(each)), counts)

@@ -1,8 +1,8 @@
 """The naive matcher: it evaluates every filter on every event by the reference semantics.
 
-The naive matcher shares only the parser with the engine, which is tested against it. The naive
-matcher is slow and simple; use it when in doubt about a match. In this repository, only tests use
-it.
+The naive matcher shares only the parser with the engine, and tests compare the engine with it. The
+naive matcher is slow and simple; use it when in doubt about a match. In this repository, only tests
+use it.
 """
 
 from __future__ import annotations

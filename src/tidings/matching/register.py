@@ -1,7 +1,7 @@
 """The slots of filters: ids and texts by slot, and slots by id.
 
-Ids and texts from a snapshot stay in its mapped Arrow columns; ids and texts that are added later
-are in lists.
+The ids and texts of a snapshot stay in its mapped Arrow columns; those that are added later are in
+lists.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import pyarrow as pa
 from tidings.filters import Filter
 from tidings.model import TidingsError
 
-FEW = 16  # up to this many ids, looking them up one by one is as fast as with NumPy
+FEW = 16  # for up to this many ids, looking them up one by one is as fast as using NumPy
 
 
 class Register:
-    """Assigns slots in order. A slot is never reused; `compact` creates a new register."""
+    """Assigns slots to ids, in order. A slot is never reused; `compact` creates a new register."""
 
     def __init__(self, ids: Any = None, texts: Any = None) -> None:
         self._base_ids = ids  # an Arrow ChunkedArray, or None
@@ -49,14 +49,14 @@ class Register:
 
     @property
     def columns(self) -> tuple[Any, Any] | None:
-        """(ids, texts) in Arrow memory; None once filters have been added or removed."""
+        """(ids, texts) in Arrow memory; None if filters have been added or removed."""
         untouched = self._base and not self._ids and not self.gone
         return (self._base_ids, self._base_texts) if untouched else None
 
     @property
     def slots(self) -> dict[Hashable, int]:
-        """The slots of live ids. The mapping is built on first use, because matching a snapshot
-        does not need it."""
+        """The slots of the ids that are alive. The mapping is built when it is first used, because
+        matching a snapshot does not need it."""
         with self._lock:
             if self._slots is None:
                 known = zip(self._base_ids.to_pylist(), range(self._base), strict=True)
@@ -98,7 +98,7 @@ class Register:
         known = self._array
         if len(known) == self.size or (len(slots) > FEW and slots.max() < len(known)):
             # NumPy briefly releases the GIL here. A background thread that waits for the GIL then
-            # starts to wait again, so it does not interrupt a match.
+            # has to start its wait again, so it does not interrupt a match.
             found: list[Hashable] = known[slots].tolist()
             return found
         return [self.id(slot) for slot in slots.tolist()]
@@ -111,8 +111,8 @@ class Register:
         self._seen_size = size
 
     def id_array(self) -> npt.NDArray[Any]:
-        """All ids by slot, as int64 if all of them fit, else as objects. The array is cached until
-        ids are added."""
+        """All ids, by slot; the type of the array is int64 if all of them fit, else object. The
+        array is cached until ids are added."""
         size, known = self.size, self._array
         if len(known) != size:
             if not len(known) and self._base:
@@ -128,7 +128,7 @@ class Register:
         return known
 
     def id_column(self) -> Any:
-        """All ids by slot, as an Arrow array. The array is cached until ids are added."""
+        """All ids as an Arrow array, ordered by slot. The array is cached until ids are added."""
         column = self._column
         if column is None or len(column) != self.size:
             column = self._column = self._make_column()
@@ -140,7 +140,7 @@ class Register:
         kinds = {type(id_) for id_ in ids}
         if base is not None:
             kinds.add(int if pa.types.is_integer(base.type) else str)
-        # the ids of removed filters do not count, so they may be replaced by anything
+        # the ids of removed filters are never used, so any value may replace them
         if len(kinds) > 1:
             alive = self.dead[self._base : self._base + len(ids)] == 0
             kinds = {type(id_) for id_, is_alive in zip(ids, alive, strict=True) if is_alive}
@@ -165,11 +165,11 @@ class Register:
         self.gone += 1
 
     def compact(self, dead: npt.NDArray[np.uint8]) -> Register:
-        """A new register with only the slots that are alive according to `dead`, a copy of the
-        marks of dead slots.
+        """A new register with only the slots that are alive. `dead` is a copy of the marks of dead
+        slots.
 
         Ids and texts are only ever appended, so this may run while filters are being added;
-        `catch_up` then applies the changes made since.
+        `catch_up` then applies the changes that were made meanwhile.
         """
         kept = np.nonzero(dead == 0)[0].tolist()
         new = Register()
@@ -180,8 +180,9 @@ class Register:
         return new
 
     def catch_up(self, old: Register, dead: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-        """Apply what was removed from and added to `old` since `dead` was copied, and return the
-        new number of every old slot. Cost: one pass over all marks, plus the changes."""
+        """Apply to this register the changes that were made to `old` after `dead` was copied;
+        return the new number of every old slot. Cost: one pass over all marks, plus one step for
+        each change."""
         before = len(dead)
         number = np.cumsum(np.append(dead == 0, np.ones(old.size - before, bool))) - 1
         for slot in range(before, old.size):

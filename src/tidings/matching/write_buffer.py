@@ -1,4 +1,5 @@
-"""The write buffer: newly added filters, kept in a dictionary index until they are sealed."""
+"""The write buffer: filters that were added recently, kept in a dictionary index until they are
+sealed."""
 
 from __future__ import annotations
 
@@ -18,9 +19,10 @@ Array = npt.NDArray[Any]
 
 
 class WriteBuffer:
-    """Slots with the forms of their filters. A write buffer is not safe to use without a lock.
+    """Slots with the forms of their filters. A write buffer is not thread-safe: callers must hold a
+    lock.
 
-    The index refers to forms by internal numbers, so renumbering slots does not change the index.
+    The index uses internal numbers for forms, so it need not be changed when slots are renumbered.
     """
 
     def __init__(self) -> None:
@@ -39,7 +41,7 @@ class WriteBuffer:
         self._index.add(number, form)
 
     def discard(self, slot: int) -> None:
-        """Remove a slot, if it is in this buffer."""
+        """Remove a slot if this buffer contains it."""
         number = self._by_slot.pop(slot, None)
         if number is not None:
             self._index.discard(number, self._forms.pop(number)[1])
@@ -51,16 +53,16 @@ class WriteBuffer:
         return [slot for slot, form in found if form.holds(event, values)]
 
     def find_rows(self, batch: pa.RecordBatch) -> Array:
-        """bool by row: whether a filter may match the row. Only the rows that may match have to be
-        read as events. Cost: one pass over each column by which filters are indexed. A null in the
-        batch may also mean that the value is absent."""
+        """A Boolean for each row: whether a filter may match it. Only the rows that may match have
+        to be read as events. Cost: one pass over each column that is used to index filters. A null
+        in the batch may also represent an absent value."""
         index, found = self._index, np.zeros(batch.num_rows, np.bool_)
         if index.is_loose:
             found[:] = True
             return found
         names = batch.schema.names
         for term, node in index.terms.items():
-            assert type(node) is Attribute  # an index with computed terms is loose
+            assert type(node) is Attribute  # an index is loose if it has computed terms
             name, *deeper = node.path
             if name in names:
                 _mark_rows(batch.column(name), term, index, bool(deeper), found)
@@ -71,7 +73,7 @@ class WriteBuffer:
         return found
 
     def items(self) -> list[tuple[int, Form]]:
-        """The current slots and forms."""
+        """The slots and forms that are in the buffer now."""
         return list(self._forms.values())
 
     def renumber(self, number: npt.NDArray[np.int64]) -> None:
@@ -83,8 +85,8 @@ class WriteBuffer:
 def _mark_rows(
     column: pa.Array, term: str, index: AccessIndex[int], is_deeper: bool, found: Array
 ) -> None:
-    """Mark the rows whose value of a term may match. With `is_deeper`, the term is a field inside
-    the column's values."""
+    """Mark the rows in which the value of a term may match. With `is_deeper`, the term is a field
+    inside the column's values."""
     values = column.dictionary_encode()
     keys = [index.may_take(term, key(one)) for one in values.dictionary.to_pylist()]
     takes = np.array([index.allows_absent(term), *keys], np.bool_)

@@ -8,7 +8,7 @@
     list  struct                                  elements or fields of any type
 
 `str` writes a type as text, and `parse_type` in type_text.py parses this text. `DataType.kind` is
-only the name of the type, for code that needs nothing else, such as a test for lists.
+only the name of the type. It is for code that needs nothing else, such as a test for lists.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tidings.model.types import Type
 Path = tuple[str, ...]
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_UNSAFE = re.compile(r"[.`=<>(),:\n\r]|^\s|\s$|^$")  # what a bare name must not contain
+_UNSAFE = re.compile(r"[.`=<>(),:\n\r]|^\s|\s$|^$")  # a name that matches needs quotes
 
 
 class Field(NamedTuple):
@@ -35,7 +35,7 @@ class Field(NamedTuple):
 
 
 class DataType(msgspec.Struct, frozen=True):
-    """A type. Two types are equal if their texts are equal."""
+    """A type. Two types are equal if they have the same text."""
 
     kind: Type
     element: DataType | None = None
@@ -45,20 +45,21 @@ class DataType(msgspec.Struct, frozen=True):
     fields: tuple[Field, ...] = ()
     """The fields of a struct, in order."""
     is_open: bool = False
-    """Whether a struct may have undeclared fields that filters may use."""
+    """Whether filters may use undeclared fields of a struct."""
     precision: int = 0
     """The digits of a decimal, and how many of them are after the point."""
     scale: int = 0
 
     def field(self, name: str) -> DataType | None:
-        """The type of a field of a struct, or of a key of a map; None if it is not declared."""
+        """The declared type of a field of a struct or of a key of a map, or None."""
         if self.kind == "map":
             return self.element
         return next((one.type for one in self.fields if one.name == name), None)
 
     def step(self, name: str) -> DataType | None:
-        """The type that a path in a filter has when it leads to this field. A path through a list
-        gives a list: on list<struct<price: double>>, price is a list<double>."""
+        """The type of the path in a filter that continues from this type to the field `name`. A
+        path through a list gives a list: on list<struct<price: double>>, price is a
+        list<double>."""
         inner: DataType | None = self
         lists = 0
         while inner is not None and inner.kind == "list":

@@ -1,19 +1,20 @@
-"""The order of decimals among other numbers, and the decimals that equal no integer or double.
+"""The order of decimals among other numbers, and those decimals that equal no integer or double.
 
-All numbers are ordered on one line. Integers and decimals lie at their own values. A double lies at
-the shortest decimal that parses back to it, which is what programs print: 0.1 lies at 0.1, not at
-0.1000000000000000055. Only a double above 2**53 that is a 64-bit integer lies at that integer. The
-order of doubles among themselves and among integers is the usual one. So
+All numbers have places on one line, which orders them. Integers and decimals lie at their own
+values. A double lies at the shortest decimal that parses back to it, which is what programs print:
+0.1 lies at 0.1, not at 0.1000000000000000055. There is one exception: a double above 2**53 whose
+value is a 64-bit integer lies at that integer. Doubles are ordered as usual among themselves and
+among integers. So
 
     the decimal 0.1 equals the number 0.1 of a filter, of JSON and of a column of doubles
     the decimal 0.1000000000000000001 is above all three, and below the next double
 
-*Rejected:* comparing numbers as doubles, as Spark does. Two decimals could then equal the same
-double but not each other, and a set of numbers would no longer be a sequence of intervals. A
-decimal of up to 15 digits compares with every double as it does in Spark.
+*Rejected:* comparing numbers as doubles, as Spark does. Two decimals could then both equal the same
+double without being equal, and a set of numbers would no longer be a sequence of intervals.
+Decimals of up to 15 digits compare with all doubles as they do in Spark.
 
 `normalise_decimal` turns a decimal into the integer or double that equals it, if there is one. A
-`LongDecimal` is a decimal at whose place there is no integer and no double.
+`LongDecimal` is a decimal that lies at the place of no integer and no double.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ import math
 from decimal import Decimal
 from typing import Any
 
-_WHOLE = 2.0**53  # all doubles from here up are whole numbers
+_WHOLE = 2.0**53  # from here up, all doubles are whole numbers
 _INTEGERS = 2.0**63
 _INT_MAX = 2**63 - 1
-_LARGEST, _SMALLEST = 308, -400  # numbers with exponents beyond these count as infinite or as zero
-_LONGEST = 400  # a longer text is not parsed
+_LARGEST, _SMALLEST = 308, -400  # a number with an exponent beyond these counts as infinite or zero
+_LONGEST = 400  # a text longer than this is not parsed
 
 
 class LongDecimal(Decimal):
     """A finite decimal, without trailing zeros, that equals no 64-bit integer and no double.
 
-    In comparisons, a double counts as the decimal at which it lies.
+    In comparisons, a double counts as the decimal at whose place it lies.
     """
 
     __slots__ = ()
@@ -66,20 +67,20 @@ def _place(number: Any) -> Any:
 
 
 def place_of(number: float) -> Decimal:
-    """The decimal at which a double lies. NaN and infinities stay as they are."""
+    """The decimal at whose place a double lies. NaN and infinities stay as they are."""
     if -_WHOLE < number < _WHOLE or not -_INTEGERS <= number < _INTEGERS:
         return Decimal(repr(number))
     return Decimal(number)
 
 
 def exact_value(number: Any) -> Decimal:
-    """The decimal at which any finite number lies."""
+    """The decimal at the place of a finite number."""
     return place_of(number) if isinstance(number, float) else Decimal(number)
 
 
 def normalise_decimal(value: Decimal) -> int | float | LongDecimal:
-    """The integer or double that lies at the same place as a decimal; if there is none, a
-    LongDecimal."""
+    """The integer or double that lies at the same place as the decimal, or a LongDecimal if there
+    is no such number."""
     if not value.is_finite():
         return math.nan if value.is_nan() else float(value)
     if value.adjusted() > _LARGEST:
@@ -108,7 +109,7 @@ def _without_zeros(value: Decimal) -> LongDecimal:
 
 
 def count_digits(value: Decimal) -> int:
-    """The number of significant digits."""
+    """The number of significant digits in a decimal."""
     return len(value.as_tuple().digits)
 
 
@@ -125,7 +126,7 @@ def fits_decimal(value: int | float | Decimal, precision: int, scale: int) -> bo
 
 
 def read_decimal(text: str) -> Decimal:
-    """Parse a decimal as Spark's cast does; raise ValueError if the text is not a decimal."""
+    """Parse a decimal as a cast of Spark does; raise ValueError if the text is not a decimal."""
     word = text.strip()
     if len(word) > _LONGEST or not word.isascii() or "_" in word:
         raise ValueError(f"'{word[:40]}' is not a decimal")

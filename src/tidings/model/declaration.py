@@ -4,8 +4,9 @@
 
        price: double     user: struct<city: string, age: integer>     `geo.zone`: string
 
-The three ways to write a field below another (a dotted name, a nested table as in TOML, a struct in
-the type) mean the same and may be mixed. All problems are found, not only the first.
+There are three ways to write a field below another: a dotted name, a nested table as in TOML, and a
+struct in the type. They mean the same, and may be mixed. All problems are reported, not only the
+first.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tidings.model.errors import AttributesError, Problem
 from tidings.model.type_text import parse_inline, parse_name, parse_type
 
 Extra = Literal["open", "keep", "drop", "refuse"]
-"""What happens to fields that are not declared, in the order of these words: filters may use them;
+"""These words say what happens to fields that are not declared. In order: filters may use them;
 they stay in the notification, but filters can't use them; they are removed; the notification is
 refused."""
 EXTRAS: tuple[Extra, ...] = get_args(Extra)
@@ -27,14 +28,14 @@ _A = {"integer": "an integer"}
 
 
 def article(kind: str) -> str:
-    """A type in words: `an integer`, `a list`."""
+    """A type as words for a message: `an integer`, `a list`."""
     return _A.get(kind, f"a {kind}")
 
 
 class _Entry(NamedTuple):
     path: Path
     type: DataType
-    place: tuple[str, ...]  # the keys that lead to the entry in the file
+    place: tuple[str, ...]  # the keys that lead to this entry in the file
 
 
 def read_declaration(given: Mapping[str, Any] | str) -> dict[str, DataType]:
@@ -111,7 +112,7 @@ def _build(entries: list[_Entry], above: Path, problems: list[Problem]) -> dict[
 
 
 def _merge(kind: DataType, below: list[_Entry], path: Path, problems: list[Problem]) -> DataType:
-    """The type, extended by the fields that are declared below it."""
+    """The same type, with the fields added that are declared below it."""
     if kind.kind == "list":
         element = DataType("struct") if kind.element is None else kind.element
         return DataType("list", _merge(element, below, path, problems))

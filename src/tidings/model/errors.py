@@ -29,7 +29,7 @@ class TidingsError(Exception):
 class FilterError(TidingsError):
     """A filter was refused by the parser.
 
-    `text` is the whole filter. `position` is the offset, from 0, of the first character that the
+    `text` is the whole filter. `position` is the offset (from 0) of the first character that the
     parser could not accept. `reason` says what was found there and what was expected.
     """
 
@@ -49,8 +49,8 @@ class FilterError(TidingsError):
 
 class LimitError(FilterError):
     """A valid filter exceeds a limit: its regular expression needs backtracking, a pattern or list
-    is too large, or placing it in the graph takes too much work. A later release may tighten a
-    limit; a stored filter that then exceeds it is set aside, not deleted."""
+    is too large, or placing it in the graph takes too much work. A later release may lower a limit;
+    if a stored filter then exceeds the limit, the filter is set aside, not deleted."""
 
 
 class Undecided(TidingsError):
@@ -75,15 +75,15 @@ class RefusedFilters(FilterError):
         more = f"; and {count - MOST_LISTED:,} more" if count > MOST_LISTED else ""
         many = f"{count:,} of {total:,} filters are" if total > 1 else "a filter is"
         super().__init__(f"{many} refused; {listed}{more}", first.text, first.position)
-        self.args = (self.problems, total)  # pickle passes these to a new instance
+        self.args = (self.problems, total)  # pickle passes these arguments to a new instance
 
     def __str__(self) -> str:
-        return self.reason  # each listed error has its own position
+        return self.reason  # the listed errors contain their own positions
 
 
 class Problem(NamedTuple):
-    """One problem with a declaration or a configuration: the keys that lead to it, and a
-    sentence."""
+    """One problem with a declaration or a configuration: the keys that lead to its place, and a
+    sentence that describes it."""
 
     place: tuple[str, ...]
     sentence: str

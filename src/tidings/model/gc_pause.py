@@ -1,4 +1,4 @@
-"""Pauses the garbage collector while a program creates many objects that stay alive."""
+"""Pauses the garbage collector while a program creates many objects that are kept."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from contextlib import contextmanager
 def pause_gc() -> Iterator[None]:
     """Turn off the collector of reference cycles for the whole process while the block runs.
 
-    The collector would visit all live objects again and again while their number grows, which takes
-    half the time of a large `ContentGraph.build`.
+    While a large `ContentGraph.build` creates objects, the collector would visit all live objects
+    again and again, which takes half of the time.
     """
     was_on = gc.isenabled()
     gc.disable()

@@ -1,8 +1,8 @@
 """Subscription ids: strings or 64-bit integers.
 
-Every room checks ids here, so no room refuses an id that another has accepted. The ids of one
-channel are all strings or all integers, because a column holds one type. The room that stores the
-ids of a channel checks that they all have one type.
+All rooms check ids with these functions, so no room refuses an id that another room has accepted.
+The ids of one channel are all strings or all integers, because a column holds one type. The room
+that stores the ids of a channel also checks that all of them have one type.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Keeps pandas out of processes that have no use for it."""
+"""Keeps pandas out of processes that do not need it."""
 
 from __future__ import annotations
 
 import sys
 
 
-class _Absent:  # not a MetaPathFinder: importing that takes a tenth as long as importing tidings
+class _Absent:  # no MetaPathFinder: its import takes a tenth as long as that of tidings
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if name == "pandas":
             raise ModuleNotFoundError("pandas is not loaded in this process", name=name)
@@ -18,7 +18,7 @@ def block_pandas() -> None:
     """Let imports of pandas fail in this process from now on. Call this only at the start of a
     process.
 
-    pyarrow imports pandas, if it is installed, when it makes its first array, only to recognise
+    When pyarrow makes its first array, it imports pandas if pandas is installed, only to recognise
     pandas objects. The import takes a quarter of a second and 32 MB in each rendezvous point.
     """
     sys.meta_path.insert(0, _absent)

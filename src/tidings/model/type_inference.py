@@ -4,10 +4,10 @@
     {"id": 2, "at": null, "price": 9.5}                    id: integer    at: timestamp
                                                            tags: list<string>    price: double
 
-A `Guess` collects values one by one; its `type` is the type that fits all of them. A text field
+A `Guess` collects values one by one; its `type` is a type to which all of them belong. A text field
 counts as a date or timestamp only if each of its texts can be read as one. An object counts as a
-map if its keys differ from row to row and its values have one type. If no type fits (a number in
-one row, a text in the next), the field has a reason instead of a type.
+map if its keys differ from row to row and its values have one type. If no type fits all values (a
+number in one row, a text in the next), the field has a reason instead of a type.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidings.model.type_text import parse_type
 from tidings.model.types import read_value, type_of
 from tidings.model.values import normalise
 
-MOST_KEYS = 64  # an object with more different keys than this may be a map
+MOST_KEYS = 64  # an object may be a map if it has more distinct keys than this
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}", re.ASCII)
 
@@ -33,12 +33,12 @@ class Guess:
 
     def __init__(self) -> None:
         self.seen: dict[str, int] = {}  # how often each type was seen
-        self.rows = 0  # the number of structs
+        self.rows = 0  # how many structs were seen
         self._fields: dict[str, Guess] = {}
         self._element: Guess | None = None
 
     def look(self, value: Any) -> None:
-        """Take another value into account."""
+        """Include one more value in the guess."""
         value = normalise(value)
         kind = "null" if value is None else _kind_of(value)
         self.seen[kind] = self.seen.get(kind, 0) + 1
@@ -58,8 +58,8 @@ class Guess:
 
     @property
     def type(self) -> DataType | None:
-        """The type that fits all values. If there is no such type, the result is None, and `reason`
-        says why."""
+        """The type that fits all values. If no type fits all of them, the result is None, and
+        `reason` says why."""
         kinds = set(self.seen) - {"null"}
         if kinds == {"list"}:
             element = None if self._element is None else self._element.type
@@ -105,7 +105,7 @@ class Guess:
 
     @property
     def reason(self) -> str:
-        """Why there is no type, in a few words."""
+        """In a few words, why there is no type."""
         kinds = sorted(set(self.seen) - {"null"})
         if not kinds:
             return "only nulls"
@@ -140,7 +140,7 @@ def _kind_of(value: Any) -> str:
 
 
 def look_at_rows(rows: Iterable[Mapping[str, Any]]) -> Guess:
-    """Guess types from rows; the `fields` of the guess are the attributes."""
+    """Guess types from rows; the result is a guess whose `fields` are the attributes."""
     guess = Guess()
     for row in rows:
         guess.look(row)
@@ -184,8 +184,8 @@ def type_of_spark(kind: Any) -> DataType:
 def types_of_fields(
     fields: Iterable[tuple[str, Any]], read: Any
 ) -> tuple[dict[str, DataType], dict[str, str]]:
-    """The types of the fields that filters can use, and the reason for each field that they can't
-    use."""
+    """The types of the fields that filters can use; for each field that filters can't use, the
+    reason."""
     types: dict[str, DataType] = {}
     reasons: dict[str, str] = {}
     for name, kind in fields:
@@ -197,7 +197,8 @@ def types_of_fields(
 
 
 def write_declaration(types: Mapping[str, DataType], reasons: Mapping[str, str]) -> str:
-    """Write a declaration as TOML, ready to paste; fields without a type become comments."""
+    """Write a declaration as TOML that can be pasted into a file. Fields without a type become
+    comments."""
     lines = [f"{_toml_name(name)} = {toml_text(str(kind))}" for name, kind in types.items()]
     lines += [f"# {quote_field(name)}: {_one_line(why)}" for name, why in reasons.items()]
     return "\n".join(lines) + "\n"

@@ -240,7 +240,7 @@ class _Reader:
         if not self._skip("<"):
             return DataType("list")
         before = self.at
-        self._take()  # Arrow names the elements: list<item: string>
+        self._take()  # Arrow gives the elements a name: list<item: string>
         if not self._skip(":"):
             self.at = before
         element = self._type()
@@ -272,7 +272,7 @@ class _Reader:
                 is_open = True
                 break
             name = self._field_name()
-            self._skip(":")  # SQL has no colon: struct<sku string>
+            self._skip(":")  # in SQL there is no colon: struct<sku string>
             if name in fields:
                 raise AttributesError(f"the field {quote_field(name)} is declared twice")
             fields[name] = self._type()

@@ -58,7 +58,7 @@ def type_of(value: Any) -> Type | None:
 
 
 def read_value(text: str, kind: Type) -> Any:
-    """Parse text as Spark's cast does; raise ValueError if it is not of this type."""
+    """Parse text as a cast of Spark does; raise ValueError if the text is not of this type."""
     word = text.strip()
     if kind == "string":
         return text
@@ -107,7 +107,7 @@ def _read_double(word: str) -> float:
 
 
 def _read_date(word: str) -> dt.date:
-    """Parse the date at the start of the text; a time and an offset after it are ignored."""
+    """Parse the date at the start of a text, and ignore a time and an offset after it."""
     found = _DATE.match(word)
     rest = word[found.end() :] if found else ""
     if not found or (rest and (rest[0] not in " T" or not found.group(3))):

@@ -1,9 +1,9 @@
 """Values and their order: the semantics that every other module must agree with.
 
-A value is null (None), a Boolean, a 64-bit integer, a double, a decimal that equals neither (see
-decimals.py), a string, a date, a timestamp (UTC, microseconds) or a list of these. Values are
-compared only within one of five families. A comparison of values from different families is
-*unknown* (None here, null in SQL):
+A value is one of these: null (None), a Boolean, a 64-bit integer, a double, a decimal that equals
+no integer or double (see decimals.py), a string, a date, a timestamp (UTC, microseconds), or a list
+of such values. Values are compared only within one of five families. A comparison of values from
+different families is *unknown* (None here, null in SQL):
 
     false < true
     -Infinity < ... -1 < 0 = -0.0 < 0.5 < 1 = 1.0 ... < Infinity < NaN      exact, NaN = NaN;
@@ -14,7 +14,7 @@ compared only within one of five families. A comparison of values from different
 
 An attribute that is missing from a notification is *absent*; one that is present may be null. SQL
 treats absent and null the same; event patterns distinguish them. In a mapping, a missing name is
-absent and None is null. `ABSENT` stands for a missing attribute where a value is expected.
+absent and None is null. Where a value is expected, `ABSENT` stands for a missing attribute.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ Event = Mapping[str, Any]
 
 ABSENT: Final = msgspec.UNSET  # msgspec sets this in the fields that a JSON text lacks
 NULL_MARK: Final = "\0null "
-"""A table has one kind of null, which counts as absent. To also represent null in JSON, a table has
-a second, Boolean field. Its name is this mark followed by the name of the first field, and it is
-true where the first field is null in JSON."""
+"""A table has only one kind of null, which counts as absent. To represent null in JSON as well, a
+table has a second, Boolean field. Its name is this mark followed by the name of the first field,
+and it is true where the first field is null in JSON."""
 INT_MIN = -(2**63)
 INT_MAX = 2**63 - 1
 _FINER_TIMES = tuple(f"datetime64[{unit}]" for unit in ("ns", "ps", "fs", "as"))  # NumPy's
@@ -69,7 +69,7 @@ def _normalise_other(value: Any) -> Any:
         return value if type(value) is LongDecimal else normalise_decimal(value)
     if isinstance(value, dt.datetime):
         return _normalise_datetime(value)
-    if isinstance(value, dt.time):  # no type fits the value, so it becomes a string
+    if isinstance(value, dt.time):  # filters have no type for it, so it becomes a string
         return value.isoformat()
     if isinstance(value, (dt.date, str, float, Mapping)):
         return value
@@ -81,7 +81,7 @@ def _normalise_other(value: Any) -> Any:
         return None
     if str(getattr(value, "dtype", "")) in _FINER_TIMES:
         value = value.astype("datetime64[us]")
-    item = getattr(value, "item", None)  # a NumPy or Arrow-like scalar
+    item = getattr(value, "item", None)  # a scalar of NumPy, or one like those of Arrow
     if callable(item) and getattr(value, "ndim", None) == 0:
         inner = item()
         return normalise(inner) if type(inner) is not type(value) else value
@@ -90,7 +90,7 @@ def _normalise_other(value: Any) -> Any:
 
 
 def _normalise_datetime(value: dt.datetime) -> Any:
-    if value != value:  # pandas.NaT is a datetime that does not equal itself
+    if value != value:  # pandas.NaT is a datetime and does not equal itself
         return None
     to_pydatetime = getattr(value, "to_pydatetime", None)
     return to_pydatetime(warn=False) if callable(to_pydatetime) else value
@@ -104,7 +104,8 @@ def _as_double(value: int) -> float:
 
 
 def micros(value: dt.date) -> int:
-    """Microseconds since 1970 in UTC. A date counts as its midnight, a naive timestamp as UTC."""
+    """Microseconds since 1970 in UTC. A date counts as midnight of that day, and a timestamp
+    without a time zone as UTC."""
     if isinstance(value, dt.datetime):
         if value.tzinfo is None:
             value = value.replace(tzinfo=dt.UTC)
@@ -123,7 +124,7 @@ def is_number(value: Any) -> bool:
 
 
 def compare(left: Any, right: Any) -> int | None:
-    """-1, 0 or 1; None if either value is null or the two belong to different families."""
+    """-1, 0 or 1; None if a value is null or the values belong to different families."""
     if left is None or right is None:
         return None
     if isinstance(left, str):
@@ -154,7 +155,8 @@ def _compare_numbers(left: Any, right: Any) -> int:
 
 
 def _compare_lists(left: list[Any], right: list[Any]) -> int | None:
-    """Compare by element, then by length; null is below every element and equals itself."""
+    """Compare the first elements that differ, or else the lengths. Null is below every element and
+    equals null."""
     for a, b in zip(left, right, strict=False):
         a, b = normalise(a), normalise(b)
         if isinstance(a, list) or isinstance(b, list):

@@ -1,4 +1,4 @@
-"""Decode raw rows into typed batches, from lines of JSON or columns of text, and encode them again.
+"""Decode lines of JSON or columns of text into typed batches, and encode these batches again.
 
     lines of JSON ──json_batch──┐             ┌──> good: Arrow columns of the declared types
                                 ├──> Decoded ─┤
@@ -16,8 +16,9 @@ rows.
     json_texts.py      the way back: rows as payloads
     content_formats/  the attributes of one notification: JSON, MessagePack or XML
 
-Texts are read by the rules of declared attributes, so this room imports from `filters`. It is for
-other rooms (spark, routing, channel), not for users. Start at decoded.py, then json_batch.py.
+Texts are read by the rules of declared attributes, so this room imports from `filters`. This room
+is for other rooms (spark, routing, channel), not for users. Start at decoded.py, then
+json_batch.py.
 """
 
 from tidings.notifications.decoded import Decoded

@@ -5,8 +5,8 @@
                                bad_rows 2 4
                                reasons  "column 'delay': found \"late\", expected ..." ...
 
-Each position of the input is in exactly one of the arrays `rows` and `bad_rows`, both in ascending
-order.
+Each position of the input occurs in exactly one of the two arrays `rows` and `bad_rows`, which are
+both in ascending order.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class Decoded(msgspec.Struct, frozen=True, eq=False):
     """The good rows as a batch with the declared schema, and the reasons for the bad rows."""
 
     good: pa.RecordBatch
-    rows: Positions  # where each good row was in the input
+    rows: Positions  # the index that each good row had in the input
     bad_rows: Positions
-    reasons: list[str]  # one sentence for each bad row
+    reasons: list[str]  # for each bad row, one sentence
     # the undeclared fields of each good row, as JSON texts; None if there are none, or if they are
     # dropped
     extra: Any = None
-    extra_rows: int = 0  # good rows with undeclared fields
+    extra_rows: int = 0  # how many good rows have undeclared fields
     extra_fields: int = 0
 
 

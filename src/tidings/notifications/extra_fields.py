@@ -1,12 +1,12 @@
-"""The fields of a line that its schema does not declare, as one JSON object of the same shape.
+"""The undeclared fields of a line, as one JSON object that has the shape of the line.
 
     declared   id, user: struct<city>, lines: list<struct<sku>>
     line       {"id": 1, "source": "web", "user": {"city": "a", "age": 5}, "lines": [{"x": 1}, {}]}
     extra      {"source": "web", "user": {"age": 5}, "lines": [{"x": 1}, null]}       three fields
 
 Values are copied as they are written. Only lines with undeclared fields are read here. Reading
-takes about 0.3 microseconds per field of the line (measured with 16 fields, of which 15 are not
-declared).
+takes about 0.3 microseconds for each field of the line (measured with 16 fields, 15 of them
+undeclared).
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def _has_fields(slot: Slot) -> bool:
 
 
 def with_extra(decoded: Decoded, extras: dict[int, ExtraFields], *, kept: bool) -> Decoded:
-    """Add the undeclared fields of good rows to the result; `extras` has them by position."""
+    """Add the undeclared fields of good rows to the result. `extras` maps positions to these
+    fields."""
     if not extras:
         return decoded
     texts: list[str | None] = [None] * len(decoded.rows)

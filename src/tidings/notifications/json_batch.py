@@ -8,14 +8,15 @@
 
 Each line is parsed by itself, so that an unclosed bracket can't swallow the next line. A line that
 msgspec accepts needs no further work; only a line that it refuses is read again by the careful
-reader. The decoder also refuses a line with undeclared fields. Unless `extra` is "refuse", such a
+reader. The decoder refuses lines with undeclared fields as well. Unless `extra` is "refuse", such a
 line is then read again without these fields, and extra_fields.py collects them. Lines are read in
-pieces of `PIECE`, whose records stay in the processor's cache until the columns are built.
+pieces of `PIECE` lines, so that the records of a piece stay in the processor's cache until the
+columns are built.
 
 Speed, in thousands of lines per second of processor time on one core of a shared machine: 320 to
-450 with at most one bad line, 140 with numbers in quotes, 190 with every line truncated. These
-figures are from tests/notifications/test_speed.py, with 65,536 lines of 20 fields, of which three
-are times.
+450 if at most one line is bad, 140 if numbers are in quotes, 190 if every line is truncated.
+tests/notifications/test_speed.py measured these figures with 65,536 lines of 20 fields each, three
+of them times.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from tidings.notifications.schema import schema_of
 Decode = Callable[[Any], Any]
 
 PIECE = 4096
-# a null line causes AttributeError or TypeError
+# for a line that is `null`, this raises AttributeError or TypeError
 _REFUSALS = (msgspec.DecodeError, ValueError, RecursionError, AttributeError, TypeError)
 
 
@@ -54,8 +55,8 @@ def decode_json(
     """Decode JSON objects, given as strings or bytes, into a batch of the declared types.
 
     Values are read as `Attributes.read` reads them; an absent field is null. If `extra` is
-    "refuse", an undeclared field makes its row bad. With any other value of `extra`, the field is
-    counted and left out of the batch, but kept in `Decoded.extra` unless `extra` is "drop". No row
+    "refuse", an undeclared field makes its row bad. With any other value of `extra`, such a field
+    is counted and left out of the batch. Unless `extra` is "drop", `Decoded.extra` keeps it. No row
     raises an error: each row is good or has a reason why it is bad.
 
     The batch has marks for the attributes in `nulls` (see model.NULL_MARK), which distinguish an
@@ -91,7 +92,7 @@ def _to_bytes(lines: Any) -> Any:
 
 
 class _Reader:
-    """The record class and the decoder of a schema, created once."""
+    """The record class and the decoder of a schema. They are created only once."""
 
     def __init__(self, schema: pa.Schema, closed: bool) -> None:
         self.closed = closed
@@ -104,9 +105,9 @@ class _Reader:
     def read(
         self, piece: Any, start: int, bad: dict[int, str], extras: dict[int, ExtraFields]
     ) -> list[Any]:
-        """The columns of the good lines. Reasons for bad lines go into `bad`, under their positions
-        in the whole input, and undeclared fields into `extras`; `start` is the position of the
-        first line of the piece."""
+        """The columns of the good lines. The reasons for bad lines are stored in `bad`, by position
+        in the whole input, and undeclared fields in `extras`; `start` is the position of the first
+        line of the piece."""
         lines = piece.to_pylist()
         records, refused, others = self._read_records(lines)
         arrays, wrong = self.record.columns(records)
@@ -150,7 +151,7 @@ class _Reader:
     def _read_refused(self, line: Any) -> Any:
         """The record of a line that the decoder refused."""
         if self.lenient is not None:
-            try:  # msgspec does not check that skipped fields are UTF-8, but `decode` does
+            try:  # msgspec does not check that skipped fields are valid UTF-8, but `decode` does
                 return self._decode_lenient(line.decode())
             except _REFUSALS:
                 pass

@@ -1,8 +1,8 @@
-"""The careful reader of one line of JSON: it returns a record, or says what is wrong.
+"""The careful reader of one line of JSON. It returns a record, or says what is wrong with the line.
 
-The careful reader is slow, and is used only for lines that msgspec refused. It follows the schema
-into the line, and keeps the parts that it has not reached as raw text, so that a reason can quote
-them:
+The careful reader is slow, and is used only for lines that msgspec refused. The careful reader
+follows the schema into the line, and keeps the parts that it has not reached as raw text, so that a
+reason can quote them:
 
     {"delay": "12", "user": {"city": 7}}
      delay ── "12" ── 12
@@ -43,7 +43,7 @@ def read_line(line: bytes | None, record: Record, *, closed: bool) -> Any:
     """The line as an instance of the record; raises BadLine if it can't be decoded. With `closed`,
     unknown names are refused.
 
-    Dates and timestamps are checked against their declared types, but stay texts.
+    Dates and timestamps are checked against their declared types, but remain texts.
     """
     if line is None:
         raise BadLine("the row is null, expected an object")
@@ -69,7 +69,7 @@ def _describe_broken(line: bytes, problem: Exception) -> str:
     text = str(problem).removeprefix("JSON is malformed: ")
     if text == "Input data was truncated":
         half = _HALF_PAIR.search(line)
-        # msgspec expects the other half of the pair after the end of the line
+        # msgspec expects the other half of a surrogate pair after the end of the line
         if half and line.rstrip().endswith(b"}"):
             found = f"found {half.group().decode()} at byte {half.start()}"
             return f"{found}, half of a surrogate pair; expected both halves"

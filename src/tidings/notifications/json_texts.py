@@ -1,11 +1,11 @@
-"""Encode rows as payloads: the JSON objects that a publisher would write for the same data.
+"""Encode rows as payloads: JSON objects such as a publisher would write for the same data.
 
     columns    id: 7   place: null   at: 2013-01-01     extra: {"zone": "EU"}
     text       {"id": 7, "at": "2013-01-01", "zone": "EU"}
 
-A null field is left out, because an absent field is read as null. A null in a list stays, because
-elements have positions. Decimals are numbers, times are ISO 8601, bytes are base64. NaN and
-infinities, which JSON does not have, become null. A table with a single column of bytes is not
+A null field is left out, because an absent field is read as null. A null in a list remains, because
+the position of an element matters. Decimals are numbers, times are ISO 8601, bytes are base64. NaN
+and infinities, which JSON does not have, become null. A table with a single column of bytes is not
 JSON: its values are the payloads.
 """
 
@@ -21,8 +21,8 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def encode_rows(rows: pa.RecordBatch, extra: str | None = None) -> list[bytes]:
-    """Each row as a JSON object of its columns. The column `extra` contains further fields, as the
-    text of a JSON object or null; they are added to the object."""
+    """Each row as a JSON object; its fields are the columns. The column `extra` contains further
+    fields, as the text of a JSON object or null; they are added to the object."""
     names = [name for name in rows.schema.names if name != extra]
     if len(names) == 1 and _is_binary(rows.schema.field(names[0]).type):
         return [value or b"" for value in rows.column(names[0]).to_pylist()]
@@ -40,8 +40,7 @@ def encode_rows(rows: pa.RecordBatch, extra: str | None = None) -> list[bytes]:
 
 
 def join_fields(declared: Any, more: Any) -> Any:
-    """Join the declared fields of a value with its undeclared fields, which are in
-    `Decoded.extra`."""
+    """Add to the declared fields of a value its undeclared fields, which are in `Decoded.extra`."""
     if more is None:
         return declared
     if isinstance(declared, Mapping) and isinstance(more, Mapping):

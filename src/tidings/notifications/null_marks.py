@@ -3,9 +3,9 @@
     schema   delay: int64     user: struct<city: string>
     marked   delay: int64     user: struct<city: string, "\\0null city": bool>      of user.city
 
-A mark is true where JSON has an explicit null, and false where the field has a value or is absent.
-Only marked fields cost anything: one Boolean and one comparison for each row. A null cell without a
-mark counts as absent.
+A mark is true if the field is explicitly null in JSON, and false if the field has a value or is
+absent. Only marked fields have a cost: one Boolean and one comparison for each row. A null cell
+without a mark counts as absent.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidings.model import NULL_MARK
 
 @lru_cache(maxsize=64)
 def mark_nulls(schema: pa.Schema, paths: frozenset[Path]) -> pa.Schema:
-    """Add to a schema a mark for each of these paths that exists in it and may be null."""
+    """Add marks to a schema, for those of these paths that exist in the schema and may be null."""
     return pa.schema(_mark_fields(schema, paths), metadata=schema.metadata)
 
 
@@ -37,8 +37,8 @@ def _mark_fields(fields: Iterable[Any], paths: frozenset[Path]) -> list[Any]:
 
 
 def _mark_type(kind: Any, paths: frozenset[Path]) -> Any:
-    """Add marks to a type, at these paths below it. The values of a map need no marks: the map has
-    the key of a null value, and lacks the key of an absent one."""
+    """Add marks for these paths to the type above them. The values of a map need no marks: the key
+    of a null value is in the map, and the key of an absent value is not."""
     if pa.types.is_struct(kind):
         return pa.struct(_mark_fields(kind, paths))
     if pa.types.is_list(kind):
@@ -77,9 +77,9 @@ def _unmark_field(field: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def cell_cleaner(kind: Any) -> Callable[[Any], Any] | None:
-    """Return a function that turns a value of this type, with structs and maps as dicts, into the
-    value of an event: it removes marks, and null cells of structs that are not marked. Nulls in
-    lists and maps remain. Return None if there is nothing to remove."""
+    """Return a function that converts a value of this type, in which structs and maps are dicts, to
+    the value of an event. The function removes marks, and those null cells of structs that are not
+    marked. Nulls in lists and maps remain. Return None if there is nothing to remove."""
     is_ = pa.types
     if is_.is_list(kind) or is_.is_large_list(kind) or is_.is_fixed_size_list(kind):
         element = cell_cleaner(kind.value_type)

@@ -1,19 +1,20 @@
-"""A compiled schema: one class per struct. msgspec creates instances; columns are read from them.
+"""A compiled schema, with one class for each struct. msgspec creates instances, from which columns
+are read.
 
     schema   delay: int64     user: struct<city: string>     legs: list<struct<to: string>>
     Record   class(f0, f1, f2), of
              f0: int | whole | str | None   f1: class(f0) | None   f2: list[class(f0) | None] | None
 
-msgspec checks names and kinds of values while it parses. It also accepts a text in place of any
-value, and a double in place of an integer. If an object lacks a field that has a mark (see
-null_marks.py), the value of the field is ABSENT. Arrow then builds a column from the values, if all
-have the native type of the column (it accepts a whole double as an integer). If Arrow refuses, the
-values of other types are read one by one.
+msgspec checks names and kinds of values while it parses. msgspec also accepts a text in place of
+any value, and a double in place of an integer. If a field has a mark (see null_marks.py) and an
+object lacks the field, its value is ABSENT. Arrow then builds a column from the values if all of
+them have the column's own type (a whole double is accepted as an integer). If Arrow refuses the
+values, those of other types are read one by one.
 
 - msgspec's own parser of times was rejected, because it accepts different texts.
-- Arrow's JSON reader was rejected, because it is no faster, and accepts two objects on a line and
-  an object on two lines.
-- Strict types were rejected, because lines with numbers in quotes would take eight times as long.
+- Arrow's JSON reader was rejected: it is no faster, and it accepts two objects on one line, or one
+  object on two lines.
+- Strict types were rejected: lines with numbers in quotes would take eight times as long.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from tidings.notifications.decoded import Positions
 from tidings.notifications.schema import type_name
 from tidings.notifications.texts import fit, read_texts
 
-_WHOLE = Annotated[float, msgspec.Meta(multiple_of=1.0)]  # Arrow would truncate fractions
+_WHOLE = Annotated[float, msgspec.Meta(multiple_of=1.0)]  # no fractions: Arrow would truncate them
 _HINTS: dict[str, Any] = {"boolean": bool | str, "integer": int | _WHOLE | str,
                           "double": float | str, "decimal": Decimal, "string": str,
                           "date": str, "timestamp": str}  # fmt: skip
@@ -42,7 +43,7 @@ _NONE: Positions = np.zeros(0, np.int64)
 
 
 class Slot:
-    """A place for a value: a field of a struct or the element of a list, with its type."""
+    """A place for values, with their type: a field of a struct, or the elements of a list."""
 
     def __init__(self, field: Any, *, closed: bool) -> None:
         self.nullable: bool = field.nullable
@@ -51,7 +52,7 @@ class Slot:
         self.tells_null = False
         self.record = Record(field.type, closed=closed) if self.name == "struct" else None
         self.element: Slot | None = None
-        self.key: Slot | None = None  # the keys of a map; its values are the elements
+        self.key: Slot | None = None  # the keys of a map, whose values are then the elements
         if self.name == "list":
             self.element = Slot(field.type.value_field, closed=closed)
         elif self.name == "map":
@@ -60,11 +61,11 @@ class Slot:
 
     @property
     def missing(self) -> Any:
-        """The value of a field that an object does not have."""
+        """What stands for the value of a field that an object does not have."""
         return ABSENT if self.tells_null else None
 
     def hint(self) -> Any:
-        """The type annotation for msgspec."""
+        """The type annotation that msgspec needs."""
         if self.record is not None:
             kind = self.record.struct
         elif self.element is not None and self.key is not None:
@@ -78,7 +79,7 @@ class Slot:
         return kind | None if self.nullable else kind
 
     def column(self, values: list[Any]) -> tuple[Any, Positions]:
-        """The values as an array, and the positions of values that do not fit."""
+        """The values as an array, and the positions of the values that do not fit its type."""
         if self.record is not None:
             return self._read_structs(values, self.record)
         if self.element is not None and self.key is not None:
@@ -95,7 +96,7 @@ class Slot:
             return self._read_mixed(values)
 
     def _read_mixed(self, values: list[Any]) -> tuple[Any, Positions]:
-        """Read texts together, and other values one by one."""
+        """Read all texts together, and all other values one by one."""
         is_text = np.array([type(value) is str for value in values])
         texts, bad_texts = read_texts(
             pa.array([value for value in values if type(value) is str], pa.string()), self.kind
@@ -112,7 +113,8 @@ class Slot:
         return whole, np.array(bad, np.int64)
 
     def _read_decimals(self, values: list[Any]) -> tuple[Any, Positions]:
-        """msgspec read the digits exactly; Arrow refuses numbers that do not fit, except NaN."""
+        """Read decimals: msgspec has kept all their digits, and Arrow refuses numbers that do not
+        fit, except NaN."""
         try:
             array = pa.array(values, self.kind)
             if array.null_count == values.count(None):
@@ -174,7 +176,7 @@ class Record:
         for name in marks:
             self.slots[name].tells_null = True
         self._marks = marks
-        names = [f"f{at}" for at in range(len(fields))]  # column names need not be identifiers
+        names = [f"f{at}" for at in range(len(fields))]  # a column name need not be an identifier
         hints = [(name, slot.hint()) for name, slot in zip(names, self.slots.values(), strict=True)]
         self._getters = [attrgetter(name) for name in names]
         self._names = names
@@ -187,16 +189,16 @@ class Record:
             rename=dict(zip(names, self.slots, strict=True)),
             forbid_unknown_fields=closed,
             kw_only=True,
-            gc=False,  # no instance can be part of a reference cycle
+            gc=False,  # instances are never part of a reference cycle
         )
 
     def make(self, values: list[Any]) -> Any:
-        """Create an instance with these values, in the order of the fields."""
+        """Create an instance with these values, given in the order of the fields."""
         return self.struct(**dict(zip(self._names, values, strict=True)))
 
     def columns(self, instances: list[Any]) -> tuple[list[Any], Positions]:
-        """A column for each field, then the null marks, and the positions of instances with a value
-        that does not fit."""
+        """A column for each field, followed by the null marks; and the positions of the instances
+        with a value that does not fit."""
         arrays, bad, marks = [], [_NONE], dict[str, Any]()
         for (name, slot), getter in zip(self.slots.items(), self._getters, strict=True):
             values = list(map(getter, instances))

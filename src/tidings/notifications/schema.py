@@ -1,4 +1,5 @@
-"""The schema by which rows are decoded: an Arrow schema restricted to our types.
+"""The schema by which rows are decoded: an Arrow schema that has only the types that tidings
+supports.
 
     boolean  integer        double   decimal     string         date    timestamp
     bool     int8 .. int64  float64  128 or 256  string, large  date32  us, a zone
@@ -67,7 +68,8 @@ def _bare(path: Path, what: str, example: str) -> AttributesError:
 
 
 def schema_of(declared: pa.Schema | Attributes) -> pa.Schema:
-    """The checked schema of a declaration: every type is one of ours, and no name occurs twice."""
+    """The checked schema of a declaration: tidings supports every type, and no name occurs
+    twice."""
     schema = arrow_schema(declared) if isinstance(declared, Attributes) else declared
     if not isinstance(schema, pa.Schema):
         raise AttributesError(
@@ -112,7 +114,7 @@ def _check_type(path: Path, kind: Any) -> None:
 
 
 def type_name(kind: Any) -> Type | None:
-    """Our name for an Arrow type, or None if we do not support it."""
+    """The name of an Arrow type in tidings, or None if the type is not supported."""
     is_ = pa.types
     if is_.is_boolean(kind):
         return "boolean"
@@ -144,7 +146,7 @@ def describe_type(kind: Any) -> str:
 
 
 def describe_path(path: tuple[str | int, ...]) -> str:
-    """A path as text; an integer in it is a position in a list: `legs[2].to`."""
+    """A path as text; an integer in the path is a position in a list: `legs[2].to`."""
     text = ""
     for step in path:
         part = f"[{step}]" if isinstance(step, int) else name_text((step,))
@@ -153,7 +155,7 @@ def describe_path(path: tuple[str | int, ...]) -> str:
 
 
 def describe_unknown_column(path: tuple[str | int, ...], known: Iterable[str]) -> str:
-    """One sentence about an undeclared name, with declared names of similar spelling."""
+    """One sentence about an undeclared name; it suggests declared names with a similar spelling."""
     above, name = path[:-1], str(path[-1])[:100]
     names = tuple(known)
     near = " or ".join(describe_path((*above, one)) for one in _find_near(name, names))

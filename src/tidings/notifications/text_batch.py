@@ -6,7 +6,7 @@
               "3"     null         3,"x               bad: the row could not be split
 
 Spark splits a file into texts. This module reads the texts by the rules for JSON, so that a value
-means the same in both formats. A cell that Spark read as null is null.
+means the same in both formats. A cell is null if Spark read it as null.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _quote(text: str | None) -> str:
 
 
 def _read_column(batch: pa.RecordBatch, field: Any) -> tuple[Any, dict[int, str]]:
-    """The values of a column, and a reason for each row whose text can't be read."""
+    """The values of a column, and for each row whose text can't be read, the reason."""
     if type_name(field.type) in ("list", "struct", "map"):
         raise AttributesError(
             f"'{field.name}' is {describe_type(field.type)}, expected a type that can be read "

@@ -3,11 +3,11 @@
     texts ──shape──> plain shape      ──Arrow's cast──> values
                `───> any other shape  ──fit, once per distinct text──> values, or bad
 
-A plain shape is a pattern of texts that Arrow reads as we do (`2013-01-31`, `-12.5`). A plain shape
-excludes texts that only Arrow accepts (hexadecimal, time zones far from UTC) and texts that only we
-accept (blanks, short dates). A text of the right shape may still be invalid (`2013-02-30`). In that
-case the cast of the whole column fails. The column is halved again and again, and small parts that
-still fail are read text by text.
+A plain shape is a pattern of texts that Arrow reads as tidings does (`2013-01-31`, `-12.5`). A
+plain shape excludes texts that only Arrow accepts (hexadecimal, time zones far from UTC) and texts
+that only tidings accepts (blanks, short dates). A text of the right shape may still be invalid
+(`2013-02-30`). In that case the cast of the whole column fails. A part of the column that fails is
+halved again and again; when it is small, its texts are read one by one.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _NONE: Positions = np.zeros(0, np.int64)
 
 
 def fit(value: Any, kind: Any, name: str) -> Any:
-    """Convert a JSON value to our scalar type `name`, whose Arrow type is `kind`.
+    """Convert a JSON value to the scalar type `name`, whose Arrow type is `kind`.
 
-    Raise ValueError if it does not fit, for example an integer that needs more bits."""
+    Raise ValueError if the value does not fit, for example an integer that needs more bits."""
     declared = (
         DataType("decimal", precision=kind.precision, scale=kind.scale)
         if name == "decimal"
@@ -57,7 +57,8 @@ def fit(value: Any, kind: Any, name: str) -> Any:
 
 
 def read_texts(texts: Any, kind: Any) -> tuple[Any, Positions]:
-    """The values of texts. A text that can't be read gives null, and its position is returned."""
+    """The values that texts represent. A text that can't be read gives null, and its position is
+    returned."""
     name = str(type_name(kind))
     if name == "string":
         return texts.cast(kind), _NONE

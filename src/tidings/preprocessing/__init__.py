@@ -10,7 +10,8 @@
     predicates/       programs of the operator that filters call by name
     node_change.py    a change to a node, in the form that snapshots use
 
-A view only tags. The rendezvous point numbers notifications, and corrects tags that are too old.
+A view does nothing but tag. The rendezvous point numbers notifications, and corrects tags that are
+too old.
 
 Used by agents that tag by themselves (network), and through them by the process `tidings
 preprocessor` (broker). channel uses `contents` and `kinds`; broker, spark and cli use `kinds`.
@@ -76,7 +77,7 @@ _LATER = {
         ("Contents", "EventColumns", "ExtraFields", "Read"), "tidings.preprocessing.contents"
     ),
 }
-"""Names from modules that load the kernels. Routers only need the definitions of kinds."""
+"""Names from modules that load the kernels. Routers need only the definitions of kinds."""
 
 
 def __getattr__(name: str) -> object:

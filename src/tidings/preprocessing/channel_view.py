@@ -7,8 +7,8 @@ This module uses the same snapshots and views as pipelines on Spark, but in memo
 can't be read is left out, as at the rendezvous point.
 
 Cost: a change takes a few milliseconds, and after REBUILD_AFTER changes all nodes are compiled
-again (a second for 10,000 filters). `put` may run in another thread: until it is done, tags have
-the previous version.
+again (a second for 10,000 filters). `put` may run in another thread; until it has ended, tags are
+of the previous version.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from tidings.preprocessing.surroundings import Surroundings
 from tidings.routing.protocol import DEFAULT_DIALECT, messages as m, pack_tag
 from tidings.snapshots import DistinctFilters, Snapshot, VersionedSnapshot, View, build_nodes
 
-LARGEST = 1 << 30  # bytes of attributes; the rendezvous point has its own limit
-FEW = 50  # fewer notifications are tagged one by one, because a batch costs a millisecond
+LARGEST = 1 << 30  # the most bytes of attributes; the rendezvous point has a limit of its own
+FEW = 50  # fewer are tagged one at a time, because each batch costs a millisecond
 REBUILD_AFTER = 2_000  # changes
 MOST_AROUND = 500_000  # the most nodes that the places in one answer may list
 
 
 class NodeAtVersion(msgspec.Struct, frozen=True):
     """The number of a filter's node at a version; 0 if the filter has no node. Only the rendezvous
-    point knows whether the node is still current."""
+    point knows whether this is still the node of the filter."""
 
     node: int
     life: int
@@ -50,29 +50,30 @@ class NodeAtVersion(msgspec.Struct, frozen=True):
 
 
 class Closed(TidingsError):
-    """The view was closed while changes were being applied."""
+    """The view was closed while changes were applied to it."""
 
 
 class _State(NamedTuple):
-    """The data for computing tags, replaced as a whole because `put` runs in another thread."""
+    """The data for computing tags. It is replaced as a whole, because `put` runs in another
+    thread."""
 
     life: int
     version: int
     view: View
     tells_null: bool
     epoch: int
-    is_whole: bool  # whether all nodes of the channel are in the view
+    is_whole: bool  # False if some nodes of the channel are missing from the view
 
 
 class ChannelView:
-    """The nodes of a channel at one version. One thread may call `put` while others tag."""
+    """The nodes of a channel at one version. One thread may call `put` while other threads tag."""
 
     def __init__(self, told: m.Described) -> None:
-        """Raises TidingsError if the kind of the channel can't be used in this process."""
+        """Raises TidingsError if this process can't use the channel's kind of interest."""
         self._kind = _kind_of(told)
         self.attributes = self._kind.attributes
         self._nodes: dict[int, str] = {}
-        self._keys: dict[bytes, list[int]] = {}  # node numbers by the identity of the filter
+        self._keys: dict[bytes, list[int]] = {}  # identity of a filter -> the numbers of its nodes
         self._live: VersionedSnapshot | None = None
         self._changes = 0
         self._state: _State | None = None
@@ -80,7 +81,8 @@ class ChannelView:
         self._surroundings: tuple[View, Surroundings] | None = None
         self._contents = Contents(self._kind, LARGEST, ExtraFields())
         self.decisions = self._kind.decisions
-        """The results of predicates; a notification that needs others is not tagged."""
+        """The results of predicates. A notification that needs other results than these is not
+        tagged."""
         self._calls = CallIndex(self.decisions)
         self._putting = threading.Lock()
         self._is_closed = False
@@ -96,7 +98,7 @@ class ChannelView:
 
     @property
     def epoch(self) -> int:
-        """The life of the rendezvous point that sent this version; 0 if no nodes are known yet."""
+        """The life of the root that sent this version; 0 if no nodes are known yet."""
         return 0 if self._state is None else self._state.epoch
 
     def __len__(self) -> int:
@@ -107,10 +109,10 @@ class ChannelView:
         return self._kind.definition
 
     def missing_calls(self, contents: Iterable[bytes]) -> list[PredicateCall]:
-        """The calls of predicates that must be decided before these notifications are tagged."""
+        """The calls to predicates that must be decided before these notifications are tagged."""
         found: dict[bytes, PredicateCall] = {}
         for content in contents if len(self._calls) else ():
-            with contextlib.suppress(TidingsError):  # some notifications can't be read
+            with contextlib.suppress(TidingsError):  # unreadable notifications need no calls
                 event = self._contents.read(content)
                 found.update((call.key, call) for call in self._calls.missing(event))
         return [*found.values()]
@@ -124,8 +126,9 @@ class ChannelView:
             self._put(told)
 
     def close(self) -> None:
-        """Accept no more changes. A `put` in another thread ends before its next change, because a
-        process can't end before its threads do. Tags keep their version."""
+        """Accept no more changes. A `put` that is running in another thread stops before its next
+        change; otherwise the process would have to wait for that thread when it ends. The version
+        of tags no longer changes."""
         self._is_closed = True
 
     def _go_on(self) -> None:
@@ -133,8 +136,8 @@ class ChannelView:
             raise Closed("the view of the channel is closed")
 
     def copy_nodes(self) -> tuple[int, dict[int, str]]:
-        """The version, and the nodes with their filters. This waits for a `put` in another
-        thread."""
+        """The version, and the nodes with their filters. This waits until a `put` in another thread
+        has ended."""
         with self._putting:
             return self.version, dict(self._nodes)
 
@@ -224,15 +227,16 @@ class ChannelView:
     # -- tags ----------------------------------------------------------------------------------
 
     def tag(self, content: bytes) -> bytes:
-        """The tag of a notification; raises TidingsError if the notification can't be read, or if
-        no nodes are known, and Undecided if it needs calls of predicates that are not decided."""
+        """The tag of a notification. Raises TidingsError if the notification can't be read, or if
+        no nodes are known. Raises Undecided if the notification needs calls to predicates that are
+        not decided."""
         state = self._need_state()
         nodes = self._lowest(state.view, self._contents.read(content))
         return pack_tag(state.life, state.version, nodes)
 
     def tag_many(self, contents: Sequence[bytes]) -> list[bytes]:
-        """The tags of many notifications; the tag is empty if a notification can't be read, or if
-        it needs predicates that are not decided."""
+        """The tags of many notifications. A tag is empty if the notification can't be read, or
+        needs predicates that are not decided."""
         state = self._need_state()
         tags: list[bytes] = []
         read = None
@@ -259,13 +263,13 @@ class ChannelView:
         return NodeAtVersion(node, state.life, state.version)
 
     def read_interest(self, interest: str, dialect: str = DEFAULT_DIALECT) -> Filter:
-        """The filter of an interest of this channel; raises TidingsError if it is refused."""
+        """The filter that an interest becomes; raises TidingsError if the interest is refused."""
         return self._kind.parse(interest, dialect)
 
     def locate(self, asked: m.Locate) -> m.Located:
-        """The places of nodes in the graph of this version. The answer has no places if any node of
-        the channel is not in this view because its filter can't be read here: places would then be
-        incomplete."""
+        """The places that nodes have in the graph of this version. The answer has no places if any
+        node of the channel is not in this view because its filter can't be read here: places would
+        then be incomplete."""
         state = self._need_state()
         known = self._surroundings
         if known is None or known[0] is not state.view:

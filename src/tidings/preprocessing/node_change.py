@@ -1,4 +1,4 @@
-"""A change to a node, in the form that snapshots use for changes to subscriptions."""
+"""A change to a node, in the form in which snapshots store changes to subscriptions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import msgspec
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A `tidings.snapshots.versioned.ChangeLike`: each node is one subscription, whose id is the
-    number of the node. Versions follow the version of the snapshot, without gaps."""
+    """A `tidings.snapshots.versioned.ChangeLike`. Each node counts as one subscription, and the
+    number of the node is the id of the subscription. The versions begin after the version of the
+    snapshot, and have no gaps."""
 
     version: int
     id: int

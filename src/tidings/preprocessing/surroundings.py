@@ -3,11 +3,11 @@
     places of a view     parents, and children, which are found from the parents once per view
     members of a place   nodes whose filters are equal; the one with the higher number is above
 
-A filter that can never match is covered by all others. The rendezvous point gives the node of such
-a filter no edges, so the nodes of such filters are left out here.
+All other filters cover a filter that can never match. The rendezvous point gives such a filter's
+node no edges, so these nodes are left out here.
 
-Cost: for each view, one pass over all its nodes and edges (about 0.2 s per million); for each
-request, one step for each edge above or below the node.
+Cost for each view: one pass over all its nodes and edges (about 0.2 s per million). Cost for each
+request: one step for each edge above or below the node.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Surroundings:
         return sorted(above), sorted(set(below) - self._never)
 
     def _reach(self, place: int, edges: tuple[Array, Array], most: int) -> list[int] | None:
-        """The nodes that can be reached from a place along edges. The search continues
+        """The nodes that can be reached from a place by following edges. The search continues
         through places without nodes."""
         starts, ends = edges
         seen, todo = {place}, [place]

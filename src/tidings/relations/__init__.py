@@ -1,9 +1,9 @@
 """The relation repository: messages that were forwarded before, and how their values are related to
 others.
 
-    name, text ──semantic──> terms: a place, a time, tags, a person ──> what each is related to
-    terms, hop, ids ──clusters──> what was forwarded before with related terms, and where to
-    event ──merit──> frames: at once where merit says so, then after the exact search
+    name, text ──semantic──> terms: a place, a time, tags, a person ──> their related values
+    terms, hop, ids ──clusters──> what was forwarded before with related terms, and to which hop
+    event ──merit──> frames: at once to hops with enough merit, then after the exact search
 
     semantic/          places, times, tags and people: names to values, and how values are related
     clusters/          what was forwarded before, to which hop, found by place, time, tag and person
@@ -12,11 +12,11 @@ others.
     relation_files.py  loads the semantic store; the only module here that reads files
     examples/          a file of each kind: countries and cities, holidays and seasons, tags, people
 
-In the network: the rendezvous point of a channel with relations finds the subscribers who want a
-related notification (channel/related), and writes the terms of each notification into its frames,
-as `encode_terms` encodes them. Each node of the channel has a `ClusterStore` of the notifications
-that it forwarded (routing/learning), and sends bodies early to neighbours of enough merit
-(broker/early).
+In the network, the rendezvous point of a channel with relations finds the subscribers who want a
+related notification (channel/related). It also writes the terms of each notification into its
+frames, in the form that `encode_terms` returns. Each node of the channel has a `ClusterStore` of
+the notifications that it forwarded (routing/learning), and sends bodies early to neighbours with
+enough merit (broker/early).
 
 Users import from `tidings.relations`; docs/relations.md shows how. Start at merit/repository.py.
 """

@@ -5,7 +5,8 @@
     tags.toml       [words]: each word with the broader words
     people.toml     [people] and [[link]]
 
-A folder need not have all of these files. The folder `tidings.relations.EXAMPLES` has all of them.
+A folder need not have all of these files. The folder `tidings.relations.EXAMPLES` has all of these
+files.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ FILES = ("places.csv", "calendar.toml", "tags.toml", "people.toml")
 COLUMNS = ("name", "inside", "lat", "lon", "altitude", "also")
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
-LEAP = 2024  # a leap year, which has every day
+LEAP = 2024  # a leap year, so it has every day of the calendar
 
 
 class HolidayTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -94,7 +95,9 @@ def load_relations(folder: str | Path = EXAMPLES, *, language: str | None = "eng
     folder = Path(folder)
     there = [name for name in FILES if (folder / name).exists()]
     if not there:
-        raise EnvironmentProblem(f"{folder}: found none of the files {', '.join(FILES)}")
+        raise EnvironmentProblem(
+            f"{folder}: found none of the files {', '.join(FILES)}, expected at least one"
+        )
     store = SemanticStore(Thesaurus(None if language is None else Words(language)))
     store.digest = _digest([folder / name for name in there])
     for name in there:
@@ -109,7 +112,7 @@ def _digest(paths: Iterable[Path]) -> bytes:
     for path in paths:
         try:
             data = path.read_bytes()
-        except OSError:  # loading it says why
+        except OSError:  # the error is reported when the file is loaded
             return b""
         found.update(f"{path.name} {len(data)} ".encode() + data)
     return found.digest()

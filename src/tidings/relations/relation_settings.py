@@ -21,6 +21,6 @@ class RelationSettings(NamedTuple):
     order: str = "arrival"
     """`merit`: under overload, publications of the highest merit go first."""
     ageing: float = 600.0
-    """The number of seconds after which a waiting publication has one merit more."""
+    """Seconds of waiting that raise the merit of a publication by 1."""
     asking: Asking | None = None
-    """Asks the dictionary of the channel about unknown names; None if it has none."""
+    """Asks the channel's dictionary about unknown names; None if the channel has no dictionary."""

@@ -4,11 +4,11 @@
                                               |
                                          index over them
 
-Filters with equal forms share a node, whose text is the text of its first filter. Filters with
-different forms that cover each other have a node each, the higher number above the lower, as at a
-rendezvous point. Nodes are sorted by number, and a node's place is its position in that order. Only
-a filter's text and the hull gathered from its form are kept; if the form is needed again, the text
-is parsed again.
+Filters with equal forms share a node, whose text is the text of its first filter. If filters with
+different forms cover each other, each has its own node; the node with the higher number lies above
+the other, as at a rendezvous point. Nodes are sorted by number, and a node's place is its position
+in that order. Only a filter's text and the hull gathered from its form are kept; if the form is
+needed again, the text is parsed again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tidings.model import FilterError, Id, RefusedFilters, TidingsError, id_pair
 Array = npt.NDArray[Any]
 Functions = Mapping[str, Callable[..., Any]]
 OnProgress = Callable[[int], None]
-REMEMBERED = 1 << 14  # the most forms that are cached after a text was parsed again
+REMEMBERED = 1 << 14  # forms kept in memory; all others are parsed from their texts again
 
 
 class BuiltNodes(msgspec.Struct, frozen=True):
@@ -254,7 +254,7 @@ def gather(
 
 
 def _group(groups: Array, values: Array, count: int) -> tuple[Array, Array]:
-    """The values sorted by group, as (starts, values): where each group begins, and all values."""
+    """Sort values by group; return (starts, values): where each group begins, and all values."""
     order = np.lexsort((values, groups))
     starts = np.searchsorted(groups[order], np.arange(count + 1)).astype(np.int64)
     return starts, values[order].astype(np.uint32)

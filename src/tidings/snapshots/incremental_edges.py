@@ -4,22 +4,23 @@
     below    nodes that the new node covers
     edges    from the lowest nodes above to the new node, and from it to the highest below
 
-The boxes of the nodes decide most comparisons (matching/covering/compiled_neighbours.py). In the
-other cases, and among the new nodes, the filters themselves are compared. If a node covers the new
-node, all ancestors of that node cover it too and need no comparison. If the new node covers a node,
-it also covers all descendants of that node.
+The boxes of the nodes decide most comparisons (matching/covering/compiled_neighbours.py). If the
+boxes do not decide, and for comparisons among the new nodes, the filters themselves are compared.
+If a node covers the new node, all ancestors of that node cover it too and need no comparison. If
+the new node covers a node, it also covers all descendants of that node.
 
-Nodes that cover each other form a chain with the lowest number at the bottom, so "lower" is a
-strict order even among them. Invariants: there are no cycles, and a known covering stays known,
-even if the node that revealed it has lost its subscribers.
+If nodes cover each other, they form a chain with the lowest number at the bottom, so "lower" is a
+strict order even among such nodes. Invariants: there are no cycles, and a known covering stays
+known, even if the node that revealed it has lost its subscribers.
 
-A new node costs two passes over all compiled boxes, the edges above and below it, and 0.1 ms to
-parse each compiled filter that is compared. On 100,000 filters of the workload `mixed`, linking
-takes 4 ms in total, or 20 ms for a filter with three boxes. The index is disassembled when the
-first new node is added (120 ms). Matching an event costs no more than before: an event that matches
-2,000 compiled nodes takes 0.11 ms with or without 200 new nodes. An earlier design compared the
-matching nodes in pairs for each event, which took 226 ms. The edges are those of a fresh
-compilation, plus compiled edges that the new edges make redundant.
+Adding a node costs two passes over all compiled boxes, a step for each edge above and below the
+node, and 0.1 ms to parse each compiled filter that the node is compared with. On 100,000 filters of
+the workload `mixed`, linking a new node takes 4 ms in total, or 20 ms for a filter with three
+boxes. The index is disassembled when the first new node is added (120 ms). Matching an event costs
+no more than without new nodes: an event that matches 2,000 compiled nodes takes 0.11 ms with or
+without 200 new nodes. An earlier design compared the matching nodes in pairs for each event, which
+took 226 ms. The edges are those of a fresh compilation, plus some compiled edges that the new edges
+make redundant, but that are kept.
 """
 
 from __future__ import annotations
@@ -95,8 +96,8 @@ class IncrementalEdges:
         self._index.add(place, form)
 
     def _separate_equals(self, graph: _Graph, place: int, above: Array, below: Array) -> None:
-        """If this node and another cover each other, keep the other node above or below, not
-        both."""
+        """If the node at `place` and another one cover each other, keep the other one in `above` or
+        in `below`, not in both."""
         same = above & below
         if not same.any():
             return
@@ -113,8 +114,8 @@ def _grow(
     others: Sequence[int],
     ask: Callable[[int], bool],
 ) -> None:
-    """Also choose all nodes that can be reached from the chosen ones. Choose each of `others` for
-    which `ask` is true, and all nodes that can be reached from it."""
+    """Extend the choice to all nodes that can be reached from the chosen ones. Also choose each of
+    `others` for which `ask` is true, and all nodes that can be reached from it."""
     _reach(chosen, np.flatnonzero(chosen), next_to)
     for other in others:
         if not chosen[other] and ask(other):

@@ -70,7 +70,7 @@ class NamedMembers:
 
     @cached_property
     def _by_place(self) -> dict[int, list[Id]]:
-        """The subscriptions with names, by the position of their node."""
+        """The subscriptions whose filters have named parts, by the position of their node."""
         view = self._view
         ids = list(self._texts)
         at = pc.index_in(pa.array(ids, view.ids.type), value_set=view.ids).to_pylist()

@@ -1,8 +1,8 @@
 """Subscriptions that change: a snapshot and the changes since then, at any version.
 
 Changes arrive in the order of their versions. A new filter gets a place after the compiled ones; it
-is added to the index and stays there. The view of a version determines which nodes are alive at
-that version, and which members they have. So older versions remain available: their views share the
+is added to the index and stays there. A view of a version knows which nodes are alive at that
+version, and which members they have. So older versions remain available: their views share the
 index but have different members.
 
 Cost: a view takes one pass over all subscription ids (about 20 ms per million). A new filter takes
@@ -48,8 +48,8 @@ class VersionedSnapshot:
     version."""
 
     def __init__(self, base: Snapshot, go_on: Callable[[], None] = lambda: None) -> None:
-        """`go_on` is called before each new node is linked. If it raises an exception, `view`
-        raises it too, and the object can't be used any more."""
+        """`go_on` is called before each new node is linked. If `go_on` raises an exception, `view`
+        raises it too, and this object can't be used any more."""
         self.base = base
         self.version = base.number
         """The latest known version."""

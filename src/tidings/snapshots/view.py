@@ -31,8 +31,8 @@ from tidings.matching.tallies import tag_kernels
 from tidings.model import Id
 
 Array = npt.NDArray[Any]
-MOST_BYTES = 128 << 20  # the most bytes of ids in one piece
-MOST_TEXT = 2**31 - 2**20  # the most bytes of text that 32-bit offsets can address
+MOST_BYTES = 128 << 20  # the ids of a piece take at most this many bytes
+MOST_TEXT = 2**31 - 2**20  # 32-bit offsets can address at most this many bytes of text
 _POSITIONS = 16  # extra bytes per id while lists are built
 
 
@@ -51,8 +51,8 @@ class View:
         self.parent_starts, self.parents = parents  # int64 [N + D + 1], uint32
         self.member_starts, self.ids = members  # int64 [N + D + 1], an Arrow array
         self.texts_with_names: dict[Id, str] = {}
-        """The filters that have named parts, as SQL, by subscription. Only the view of a snapshot
-        without later changes knows them."""
+        """The filters that have named parts, as SQL, by subscription. If there are changes after
+        the snapshot, the view does not know these filters."""
         self._alive = (np.diff(self.member_starts) > 0).astype(np.uint8)
 
     @property
@@ -97,7 +97,7 @@ class View:
         return self._members(self.matcher.never())
 
     def _members(self, places: list[Any]) -> list[Id]:
-        """The ids of the subscriptions of some nodes; nodes of later versions are left out."""
+        """The ids of the subscriptions of some nodes, except nodes newer than this version."""
         known = sorted(place for place in places if place < len(self.numbers))
         spans = [range(*self.member_starts[place : place + 2].tolist()) for place in known]
         return list(self.ids.take(pa.array(chain(*spans), pa.int64())).to_pylist())
@@ -123,7 +123,7 @@ class View:
         """int64 by position: the lowest id among the node's members; ids must be integers."""
         out = np.zeros(len(self.numbers), np.int64)
         some = np.flatnonzero(self._alive)
-        if len(some):  # otherwise the type of ids is not known
+        if len(some):  # the type of ids is known only if there are ids
             ids = self.ids.to_numpy(zero_copy_only=False)
             out[some] = np.minimum.reduceat(ids, self.member_starts[some])
         return out

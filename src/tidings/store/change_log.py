@@ -6,15 +6,16 @@ process, as long as the log still has that version:
     put, drop ----> [ 1 ][ 2 ][ 3 ] ... [ 7 ]     version = 7
                                                   subscriptions(3), then changes(after=3)
 
-On disk, the changes are entries of the channel's log, which its rendezvous point writes too, if it
-has one: see folder.py and journal/entries.py. So both use the same versions and the same numbers of
-nodes. A node that the rendezvous point created for agents counts as a subscription here; its id is
-derived from the number of the node.
+On disk, the changes are entries of the channel's log. If the channel has a rendezvous point, it
+writes to the same log: see folder.py and journal/entries.py. So commands, pipelines and the
+rendezvous point use the same versions and the same node numbers. If the rendezvous point created a
+node for agents, the node counts here as a subscription, whose id is derived from the number of the
+node.
 
 reader.py follows a log, and writer.py appends to it. Before a log is read or written,
 log_opening.py makes it readable.
 
-Threads that write at the same time share one sync: the first thread appends the changes of all
+Threads that write at the same time share one sync: the first of them appends the changes of all
 waiting threads as one group.
 """
 
@@ -102,8 +103,8 @@ _log = logging.getLogger(__name__)
 
 
 class ChangeLog:
-    """The subscriptions in a channel's folder, for any number of threads and processes of one
-    machine. If another process owns the folder, it makes the changes: see owner/.
+    """The subscriptions in a channel's folder; any number of threads and processes on one machine
+    may share it. If another process owns the folder, it makes the changes: see owner/.
 
     Filters are checked and compared with the attributes that the channel declares (declared/), and
     with `functions`, so all writers should use the same functions. `attributes` are those that the
@@ -124,7 +125,7 @@ class ChangeLog:
     ) -> None:
         self.path = local_path(path, "a log of subscriptions")
         self._given = attributes
-        self._current = attributes  # as last read; used by `_key_of`
+        self._current = attributes  # the attributes as last read, for `_key_of`
         self.functions = functions
         try:
             f.make_folder(self.path)
@@ -185,11 +186,12 @@ class ChangeLog:
         return self._commit_changes([RequestedChange(id, None)], None)
 
     def adopt(self, snapshot: Snapshot, *, owner: str = "") -> int:
-        """Adopt all subscriptions of a snapshot as one version; return it. The nodes get the
-        numbers up to that version. The snapshot must have been compiled with attributes of the
+        """Adopt all subscriptions of a snapshot as one version; return the version. The nodes get
+        the numbers up to that version. The snapshot must have been compiled with attributes of the
         channel; if the channel declares none yet, it declares those of the snapshot. An id that is
-        already subscribed is refused. A filter that has a node already keeps it. A pipeline that
-        owns the folder gives it up; a rendezvous point adopts the snapshot itself."""
+        already subscribed is refused. A filter that already has a node keeps that node. A pipeline
+        that owns the folder stops being the owner for this; a rendezvous point adopts the snapshot
+        itself."""
         need_owner(owner)
         self._need_same(snapshot)
         with self._writing:
@@ -198,7 +200,7 @@ class ChangeLog:
                 with self._drop_old_files_after():
                     try:
                         return self._writer.adopt(snapshot, owner)
-                    except f.Owned:  # a pipeline gives up the folder, and then follows the log
+                    except f.Owned:  # a pipeline disowns the folder, and then follows the log
                         if not ask_for_folder(self.path):
                             return self._hand_snapshot(snapshot, owner)
                         return self._writer.adopt(snapshot, owner)
@@ -239,8 +241,8 @@ class ChangeLog:
         return self._steady(read)
 
     def bulk_at(self, version: int) -> Path | None:
-        """The folder of the snapshot that has exactly the subscriptions of a version, because they
-        were adopted; None if there is none."""
+        """The folder of an adopted snapshot that has all subscriptions of a version, and no others;
+        None if there is none."""
 
         def read() -> Path | None:
             if not (self.path / f.BULKS).exists():
@@ -282,7 +284,7 @@ class ChangeLog:
         mine = PendingGroup(changes, declaration)
         self._waiting.append(mine)
         with self._writing:
-            if not mine.done:  # otherwise another thread has already written the change
+            if not mine.done:  # not if another thread has already written the change
                 self._commit_waiting()
         if mine.error is not None:
             raise mine.error
@@ -317,9 +319,10 @@ class ChangeLog:
         changes in the log, and make those that are missing.
 
         The log is read only when two things are certain: the dead owner can no longer write, and
-        the end mark includes everything that it wrote. Both are certain after its successor has
-        greeted, or under the lock. Otherwise a change could look missing, and the successor could
-        still find it after the end mark and keep it.
+        the end mark includes everything that it wrote. They are certain after the owner's successor
+        has sent its greeting, and while this process holds the lock. If the log were read too
+        early, a change could look missing although the successor finds it after the end mark later,
+        and keeps it.
         """
         since, died, left, found = self.version, b"", one.changes, 0
 
@@ -341,7 +344,7 @@ class ChangeLog:
             except Unowned:
                 try:
                     if died:
-                        self._writer.commit([])  # keeps the complete groups of the dead owner
+                        self._writer.commit([])  # keeps the complete groups of the dead one
                         missing()
                     rest = PendingGroup(left, one.declaration, found)
                     if left:
@@ -357,8 +360,8 @@ class ChangeLog:
 
     def own(self) -> bool:
         """Become the owner of the folder: make the changes of other processes too, until `close`,
-        or until a rendezvous point wants the folder. Returns False, and changes nothing, if another
-        process owns the folder, or if the folder is read-only."""
+        or until a rendezvous point wants the folder. If another process owns the folder, or if the
+        folder is read-only, returns False and changes nothing."""
         with self._writing:
             self._settle()
             if self._ownership is None:
@@ -492,8 +495,8 @@ class ChangeLog:
         old, new = StoredDeclaration.decode(before), StoredDeclaration.decode(asked.text)
         if old.preprocessor != new.preprocessor:
             raise DeclarationError(
-                "found a kind of interest other than the channel's; only the file of a rendezvous "
-                "point declares the kind"
+                "found a kind of interest other than the channel's; to change the kind, edit the "
+                "file of the rendezvous point, which alone declares it"
             )
         need_fit(old.attributes, new.attributes, self._read_locked(), self.functions)
 
@@ -572,8 +575,8 @@ class ChangeLog:
     @contextmanager
     def _drop_old_files_after(self) -> Iterator[None]:
         """If the block begins a new file, drop the files that nobody has written to for a long
-        time. The changes are acknowledged, so a failure is only logged; the next new file triggers
-        another attempt."""
+        time. The changes are already acknowledged, so a failure to drop files is only logged; the
+        next new file triggers another attempt."""
         begun = self._writer.begun
         yield
         if self._writer.begun == begun:
@@ -609,7 +612,7 @@ class ChangeLog:
         return version_in(self._steady(self._reader.end))
 
     def summary(self) -> Summary:
-        """How much is in the log. This reads all of it, with its notifications."""
+        """How much is in the log. This reads the whole log, including the notifications."""
 
         def read() -> Summary:
             end = self._reader.end()
@@ -621,8 +624,8 @@ class ChangeLog:
 
     @property
     def id_kind(self) -> type[str] | type[int] | None:
-        """The type of the subscriptions' ids. Without subscriptions, it is the type of the last id,
-        or None if that id is not known."""
+        """The type of the subscriptions' ids. If there are no subscriptions now, this is the type
+        of the last id, or None if that id is not known."""
         version = self.version
         try:  # the id in the last change has that type, if the log still has the change
             return type(self.changes(version - 1, version)[0].id) if version else None
@@ -698,8 +701,8 @@ class ChangeLog:
             )
 
     def _steady(self, read: Callable[[], T]) -> T:
-        """Call `read`; if segments or bulks were dropped meanwhile, call it again under a shared
-        lock, so that nobody can drop any."""
+        """Call `read`; if segments or bulks were dropped meanwhile, call `read` again under a
+        shared lock, which prevents such drops."""
         try:
             try:
                 self._settle()

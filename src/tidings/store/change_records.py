@@ -1,4 +1,4 @@
-"""Changes as readers of a channel's log get them, and the errors of a log.
+"""The changes that readers of a channel's log get, and the errors that reading a log can raise.
 
     entry (journal/entries.py)                      change
     ---------------------------------------------  -----------------------------------------------

@@ -1,14 +1,14 @@
-"""Drops old segments once a checkpoint contains the state that results from them.
+"""Drops old segments when a checkpoint contains the state that results from them.
 
 The order is: write the checkpoint to the disk, record in the end mark that older segments may be
-missing, and then remove them. So the log is complete even if this is interrupted, and the next call
-removes the remaining segments. A rendezvous point does the same for its own log: see
+missing, and then remove them. So the log is complete even if the compaction is interrupted, and the
+next call removes the remaining segments. A rendezvous point does the same for its own log: see
 journal/journal.py.
 
 A bulk whose nodes and subscriptions have all ended is dropped in the same way: the checkpoint does
 not name it.
 
-Without a rendezvous point, a writer that begins a new segment drops the segments that nobody has
+Without a rendezvous point, a writer drops segments when it begins a new one: those that nobody has
 written to for KEPT_SECONDS. So recent versions stay readable, for batches that are repeated and for
 `subscriptions list --at`, and the log does not grow forever.
 """
@@ -30,8 +30,8 @@ KEPT_SECONDS = 90 * 86_400.0
 
 def last_version_before(folder: Path, moment: float) -> int:
     """The last version in the segments that were not written to since `moment`, in seconds since
-    1970; 0 if there is no such segment, or if the version is not known. The last segment never
-    counts."""
+    1970; 0 if there is no such segment, or if the version is not known. The last segment of the log
+    is never considered."""
     log = GroupLog(folder)
     with contextlib.suppress(FileNotFoundError):  # another process has just dropped the segment
         segments = log.segments()
@@ -48,7 +48,8 @@ def last_version_before(folder: Path, moment: float) -> int:
 
 
 def forget(folder: Path, version: int, *, is_owner: bool = False) -> None:
-    """Drop every segment that contains only versions up to `version`, which was acknowledged."""
+    """Drop every segment that contains only versions up to `version`, which is an acknowledged
+    version."""
     with f.writing(folder, is_owner=is_owner):
         log = GroupLog(folder)
         try:

@@ -35,12 +35,12 @@ from tidings.model import EnvironmentProblem
 LOCK, OWNER, FORMAT = "lock", "owner", "channel"
 BULKS, NUMBERS, ASIDE = "bulks", "numbers", "aside"
 CURRENT = 5
-"""Since format 2, subscriptions can say who made them; since format 3, removed nodes and cursors
+"""Since format 2, subscriptions can have an owner; since format 3, removed nodes and cursors
 can have steps to other nodes; since format 4, there are bulks; since format 5, pipelines and
 commands use the declaration in the log, and may write it."""
 IDENTITIES = 2
-"""The version of the rules by which identities are computed. Since version 2, null and absent are
-distinguished."""
+"""The version of the rules by which identities are computed. Since version 2, null and absent
+attributes are distinguished."""
 
 
 class Owned(EnvironmentProblem):
@@ -63,8 +63,8 @@ def make_folder(folder: Path) -> None:
 
 
 def note_format(folder: Path) -> None:
-    """Record the current format, once everything in the folder has this format. Each format
-    includes all older ones, so a folder gets the latest format when it is next written."""
+    """Record the current format; call this when everything in the folder has this format. Each
+    format includes all older ones, so a folder gets the latest format when it is next written."""
     found = read_format(folder)
     if found is None or found.format < CURRENT:
         files.replace_file(folder / FORMAT, msgspec.json.encode(Format()) + b"\n")
@@ -130,7 +130,7 @@ def own(folder: Path) -> int:
 
 
 def is_owned(folder: Path) -> bool:
-    """Whether somebody owns a folder. The caller must hold `lock`, because this takes
+    """Whether somebody owns a folder. The caller must hold `lock`, because this function locks
     `owner` for a moment."""
     with contextlib.suppress(FileNotFoundError), files.try_lock(folder / OWNER) as free:
         return not free

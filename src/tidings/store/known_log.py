@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class RequestedChange(NamedTuple):
-    """A change of a subscription; text and identity are None if the subscription ends."""
+    """A change to a subscription; text and identity are None if the subscription ends."""
 
     id: Id
     text: str | None
@@ -57,7 +57,7 @@ class KnownLog:
         self.ids = LiveIds({})
         # how many named subscriptions each node has, without nodes that have ended
         self.uses: MutableMapping[int, int] = {}
-        self.numbers: MutableMapping[bytes, int] = {}  # some of these nodes may have ended
+        self.numbers: MutableMapping[bytes, int] = {}  # perhaps some of these nodes have ended
         self._anonymous: set[int] = set()  # nodes that a rendezvous point created
         self.owners: dict[Id, str] = {}  # without adopted subscriptions
         self.bulks: list[tuple[t.Adopted, Bulk]] = []  # in the order of the layers of `ids`
@@ -67,7 +67,7 @@ class KnownLog:
     def _take(self, state: JournalState) -> None:
         for node, one in own_part(state.nodes).items():
             if any(bulk.first <= node <= bulk.version for bulk in state.bulks):
-                continue  # the bulk has the identity and the uses of this node
+                continue  # the identity and the uses of this node are in the bulk
             if one.named:
                 self._add(node, one.key)
             else:
@@ -88,8 +88,8 @@ class KnownLog:
         for at in range(len(state.bulks)):
             for node in state.list_ended(at)[0] - own_part(state.nodes).keys():
                 self._end(node)
-            # the files of a bulk still list its shared nodes; nodes that have ended since must not
-            # return
+            # the files of a bulk still list its shared nodes; those that have ended since then must
+            # not come back
             for node in self.bulks[at][1].shared.values():
                 if not self.uses.get(node, 1) and node not in state.nodes:
                     self._end(node)
@@ -122,7 +122,8 @@ class KnownLog:
         return self.owners.get(id_, "")
 
     def need_adoptable(self, snapshot: Snapshot, folder: Path) -> None:
-        """Raise TidingsError if an id of a snapshot is of the other type, or is already in use."""
+        """Raise TidingsError if an id of a snapshot is already in use, or is not of the log's type
+        of ids."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -139,8 +140,8 @@ class KnownLog:
             for id_ in ids.filter(pc.is_in(ids, known)).to_pylist():
                 if id_ in self.ids.nodes:
                     raise TidingsError(
-                        f"the id {id_!r:.80} has a subscription in '{folder}' already; drop it "
-                        "first, or leave it out"
+                        f"the id {id_!r:.80} has a subscription in '{folder}' already; drop "
+                        "that subscription first, or leave the id out of the snapshot"
                     )
         least = pc.min(ids).as_py()
         odd = [] if not is_text else ids.filter(pc.starts_with(ids, "node ")).to_pylist()
@@ -148,10 +149,10 @@ class KnownLog:
             ahead.take([(id_, "")])
 
     def find_shared(self, keys: Sequence[bytes]) -> dict[int, int]:
-        """By place in a snapshot: the existing node with the same identity, if there is one.
+        """For each place in a snapshot: the existing node with the same identity, if there is one.
 
-        The first halves of identities are compared as arrays. Only identities whose first half is
-        known are looked up.
+        First, only the first halves of all identities are compared, as arrays. An identity is
+        looked up only if its first half is known.
         """
         from tidings.store.bulks import high_halves  # loads pyarrow
 
@@ -199,7 +200,7 @@ class KnownLog:
         self.last = max(self.last, self.version)
 
     def make(self, changes: Iterable[RequestedChange]) -> Iterator[Entry]:
-        """Apply changes that are known to be possible, and number them."""
+        """Apply changes that were checked before, and number them."""
         for id_, text, key, dialect, owner in changes:
             self.last = self.version = self.last + 1
             node, fresh = 0, None
@@ -230,7 +231,8 @@ class KnownLog:
             self.numbers[key] = node
 
     def _add_anonymous(self, node: int, interest: bytes, key: bytes) -> None:
-        """Add a node that a rendezvous point created. Older releases did not store its identity."""
+        """Add a node that a rendezvous point created; `key` is empty if an older release wrote the
+        node without its identity."""
         self.uses[node] = 0
         self._anonymous.add(node)
         self.ids.anonymous = len(self._anonymous)

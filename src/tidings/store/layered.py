@@ -18,12 +18,13 @@ class Layer(NamedTuple, Generic[K, V]):
     """Fixed content of a mapping."""
 
     find: Callable[[K], V | None]
-    """The value of a key; None if it has none."""
+    """The value of a key; None if the layer does not have the key."""
     each: Callable[[], Iterator[tuple[K, V]]]
-    """All keys with their values."""
+    """All keys of the layer with their values."""
     size: int
     gone: set[K]
-    """Keys whose values do not count any more."""
+    """Keys that were set or removed after the layer was made; the layer's values of these keys no
+    longer count."""
 
 
 class Layered(MutableMapping[K, V]):

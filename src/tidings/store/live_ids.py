@@ -1,9 +1,9 @@
 """The ids of the subscriptions of a channel, and their type.
 
 The ids of all subscriptions are texts, or all are integers, because a snapshot can hold only one
-kind. Nodes that a rendezvous point created have ids of that kind too. Logs from before this rule
-may have both kinds of ids. The subscriptions in such a log can be changed and dropped, but new ids
-are refused until only one kind is left.
+kind. Nodes that a rendezvous point created have ids of that kind too. Logs that were written before
+this rule existed can have both kinds of ids. The subscriptions in a log with both kinds can be
+changed and dropped, but new ids are refused until only one kind is left.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ RESERVED = re.compile(r"node [0-9]+")  # see `anonymous_id` in journal/entries.p
 
 
 class LiveIds:
-    """The nodes of all subscriptions by their ids, and how many ids are texts."""
+    """The node of each subscription, by id, and how many of the ids are texts."""
 
     def __init__(self, nodes: Mapping[Id, int]) -> None:
         self.nodes: MutableMapping[Id, int] = dict(nodes)
         self.texts = sum(type(id_) is str for id_ in self.nodes)
         self.anonymous = 0
-        """Nodes that a rendezvous point made, each of which counts as a subscription."""
-        self.integer = False  # whether the ids of these nodes are integers
+        """How many nodes a rendezvous point created; each of them counts as a subscription."""
+        self.integer = False  # whether the ids of nodes of a rendezvous point are integers
 
     def adopt(self, nodes: Layer[Id, int], *, integer: bool) -> None:
         """Add the ids of a bulk."""
@@ -41,7 +41,8 @@ class LiveIds:
         return found
 
     def set(self, id_: Id, node: int) -> int:
-        """Set the node of a subscription; with 0, remove it. Return its previous node, or 0."""
+        """Set the node of a subscription; with 0, remove it. Return the previous node of the
+        subscription, or 0."""
         before = self.nodes.get(id_, 0)
         if node:
             self.nodes[id_] = node
@@ -54,7 +55,7 @@ class LiveIds:
 
 
 class ProjectedIds:
-    """The ids that will have subscriptions once pending changes are on the disk."""
+    """The ids that will have subscriptions when pending changes are on the disk."""
 
     def __init__(self, living: LiveIds, folder: Path) -> None:
         self._living = living

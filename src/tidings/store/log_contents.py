@@ -29,20 +29,20 @@ class Change(msgspec.Struct, frozen=True):
     """A change to a subscription: the subscription is new, was replaced, or has ended."""
 
     version: int
-    """1, 2, 3 and so on. There are gaps after a repair, and if the channel has a rendezvous
-    point."""
+    """Versions are 1, 2, 3 and so on. There are gaps after a repair, or if the channel has a
+    rendezvous point."""
     id: Id
     """The id of the subscription."""
     filter: str | None
     """The text of the filter; None if the subscription ended."""
     node: int
-    """The node of the filter: equal filters share it; 0 if the subscription ended. A filter that
-    returns after its last subscription ended gets a new node."""
+    """The node of the filter; 0 if the subscription ended. Equal filters share a node. If a filter
+    is added again after its last subscription ended, the filter gets a new node."""
     dialect: str = SQL
     """The dialect that the filter is written in."""
     owner: str = ""
-    """Who made the subscription, if told. For a node that the rendezvous point made, the agent that
-    first asked for it."""
+    """The owner of the subscription; empty if none was given. For a node that the rendezvous point
+    created, the agent that first asked for it."""
 
 
 class Adoption(msgspec.Struct, frozen=True):
@@ -55,7 +55,7 @@ class Adoption(msgspec.Struct, frozen=True):
     subscriptions: int
     """How many subscriptions the snapshot has; 0 if that was not recorded."""
     owner: str = ""
-    """Who adopted it, if told."""
+    """The owner of the adopted subscriptions; empty if none was given."""
 
 
 class Declared(msgspec.Struct, frozen=True):
@@ -70,12 +70,12 @@ KeyedChange = tuple[Change, bytes | None]
 
 
 class Summary(NamedTuple):
-    """How much is in a channel."""
+    """Counts of what is in a channel."""
 
     version: int
     nodes: int
     subscriptions: int  # those with an id; agents without a name have only nodes
-    notifications: int  # that were numbered, also those that are no longer stored
+    notifications: int  # all notifications with a number, even if no longer stored
 
 
 class State(msgspec.Struct, frozen=True):
@@ -84,17 +84,17 @@ class State(msgspec.Struct, frozen=True):
     subscriptions: Subscriptions
     """Text and node of every subscription, by id."""
     identities: dict[int, bytes]
-    """The identities of the filters by node, as far as they are known. They depend on the
-    attributes of the writers, see `ChangeLog`."""
+    """The identities of the filters that are known, by node. Identities depend on the attributes of
+    the writers: see `ChangeLog`."""
     dialects: Dialects = {}
     """The dialects of the filters that are not written in SQL, by id."""
     owners: dict[Id, str] = {}
-    """Who made the subscriptions, by id, if told. Nodes that the rendezvous point made have the
-    agents that asked for them."""
+    """The owner of each subscription that was given one, by id. For a node that the rendezvous
+    point created, the agent that first asked for it."""
     anonymous: frozenset[Id] = frozenset()
-    """The ids of nodes that the rendezvous point made."""
+    """The ids of nodes that the rendezvous point created."""
     integer: bool = False
-    """Are the ids of such nodes integers?"""
+    """Whether the ids of nodes that the rendezvous point created are integers."""
     declared: StoredDeclaration = StoredDeclaration()
     """What the channel declares."""
 
@@ -112,7 +112,7 @@ class Repair(msgspec.Struct, frozen=True):
     """The result of a repair: the problems of the log, and the versions that were lost."""
 
     problems: list[str]
-    """One sentence each; if empty, nothing was wrong and nothing was done."""
+    """One sentence for each problem; if there is none, nothing was changed."""
     lost: list[tuple[int, int]]
     """Ranges of lost versions (first, last)."""
     version: int

@@ -1,7 +1,7 @@
 """Prepares a channel's log when it is opened, in case a writer died or an older release wrote it.
 
 Complete groups after the mark are kept, and an incomplete group is cut off. If another writer or an
-owner is active, nothing is changed: it prepares the log itself before it appends.
+owner is active, nothing is changed: that process prepares the log itself before it appends.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ def state_at(
     folder: Path, mark: EndMark, version: int | None = None, *, counted: bool = False
 ) -> JournalState:
     """The state at a version, by default at the end of the log; raises LogError if the log has
-    dropped that state. The state has counters, publishers and serials only with `counted`."""
+    dropped that state. The state has counters, publishers and serials only if `counted` is true."""
     state, last = read_checkpoint(folder, mark), version_in(mark)
     upto = last if version is None else version
     if upto < state.version:

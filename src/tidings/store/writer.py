@@ -6,8 +6,9 @@ memory (known_log.py). A writer holds the lock while it catches up with other wr
 appends its own changes. So all writers give equal filters the same number.
 
 Each change takes the next version, and a new node gets the version of its change as its number.
-After its last subscription has ended, a filter that returns gets a new number. If the channel ever
-had a rendezvous point, agents may use the node too, so only the rendezvous point ends it.
+If a filter is added again after its last subscription has ended, the filter gets a new number. If
+the channel ever had a rendezvous point, agents may use the node too, so only the rendezvous point
+ends it.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class PendingGroup(msgspec.Struct):
 
     changes: list[RequestedChange]
     declaration: str | None = None
-    """The declaration with which the identities were computed; None if there are none."""
+    """The declaration with which the identities were computed; None if there are no identities."""
     version: int = 0
     error: BaseException | None = None
     done: bool = False
@@ -63,7 +64,8 @@ class Writer:
         self._latest = 0  # the latest version seen
         self.begun = 0  # how many segments this writer has begun
         self.is_owner = False
-        """Does this process own the folder, and commit for others too?"""
+        """Whether this process owns the folder; an owner also commits the changes of other
+        processes."""
 
     def commit(self, wanted: Iterable[PendingGroup]) -> None:
         """Append the changes that are possible, as one group, after the complete groups that a dead
@@ -93,7 +95,7 @@ class Writer:
             self._refusal = f"{problem}; until then it accepts no changes"
             raise LogError(self._refusal) from problem
         except f.Owned:
-            self._known = None  # the owner will change the log, so this would be out of date
+            self._known = None  # outdated as soon as the owner changes the log
             raise
         except EnvironmentProblem as problem:
             self._known = None
@@ -105,7 +107,8 @@ class Writer:
 
     @contextmanager
     def _closing_files(self) -> Iterator[None]:
-        """Close the files after the block, because the log may be replaced before the next call."""
+        """Close the files after the block, because somebody could replace the log before the next
+        call."""
         known = self._known
         try:
             yield
@@ -134,7 +137,7 @@ class Writer:
                 known.apply([record])
                 self._append_records(known, [record], before)
             except LostEnd:
-                raise  # the entry may be in the log, so its bulk must stay
+                raise  # it is possible that the entry is in the log, so its bulk must stay
             except (OSError, EnvironmentProblem, LogError):
                 with suppress(OSError):
                     remove_unnamed(self._folder, named)
@@ -142,9 +145,9 @@ class Writer:
             return last
 
     def declare(self, text: str, check: Callable[[str], None]) -> int:
-        """Declare other attributes; return the version. `check` gets the previous declaration, and
-        raises an error if it can't be replaced. If nothing else is in the log yet, the declaration
-        is part of version 0: the channel begins with it."""
+        """Replace the declaration of the attributes; return the version. `check` gets the previous
+        declaration, and raises an error if it can't be replaced. If nothing else is in the log yet,
+        the declaration is part of version 0: the channel begins with it."""
         with self._changing() as known:
             wanted = StoredDeclaration.decode(text)
             if wanted.says_the_same(StoredDeclaration.decode(known.declaration)):

@@ -15,9 +15,9 @@ class Bar(msgspec.Struct, frozen=True):
 
     name: str
     asked: str
-    """The target in words; empty if there is none, and the figure is only reported."""
+    """The target in words; empty if the figure has no target, and is only reported."""
     measured: float | bool | None
-    """None if this run did not measure it."""
+    """The figure; None if this run did not measure it."""
     met: bool | None
     """Whether the target is met; None if there is no target, or if this run can't tell."""
     note: str = ""

@@ -149,7 +149,7 @@ def growth_table(report: MatchReport) -> Table:
 
 
 def graph_sections(report: GraphReport) -> list[tuple[str, Table]]:
-    """All tables on building graphs, each with a heading."""
+    """All tables about building graphs, each with a heading."""
     steps = list(report.runs[0].steps)
     graphs = plain_table("workload", "filters#", "nodes#", "edges#", "coverings#", "looked at#",
                     "filters/s#", "MB#", "before#")  # fmt: skip
@@ -250,7 +250,8 @@ def compare_lines(report: Comparison) -> list[str]:
 
 
 def update_sections(report: UpdateReport) -> list[tuple[str, Table]]:
-    """All tables on changes, each with a heading that gives its contents and unit."""
+    """All tables about changes to a matcher, each with a heading that gives its contents and
+    unit."""
     changes = plain_table(
         "workload", "filters#", "loaded/s#", "add p50#", "add p99#", "remove p50#"
     )

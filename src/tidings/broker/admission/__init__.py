@@ -1,4 +1,5 @@
-"""Who may connect to a node, under which name, with which permissions, and how many may connect.
+"""Admission: which clients may connect to a node, under which names, with which permissions, and
+how many.
 
     connect ──> stranger ──Hello──> permissions: token, name ──> places: a free one ──> neighbour
                    `── too late, too much, no token ──> refused, counted, told why

@@ -1,4 +1,4 @@
-"""Limits on connections: how many strangers may wait, and how much data may wait for neighbours.
+"""Limits on connections: how many strangers a node accepts, and how much data it queues.
 
 connect ──> stranger ──Hello──> neighbour          too many strangers: the oldest is closed;
                └─ too late, too much, no token     neighbours never make way for strangers
@@ -19,7 +19,7 @@ from tidings.routing.protocol import Limits
 
 GREETING = 10.0  # seconds within which a new connection must send its greeting
 TURN = 128 << 10  # bytes read in one turn from all neighbours together
-LEAST = 1 << 10  # bytes read in one turn from each neighbour, at least
+LEAST = 1 << 10  # the fewest bytes read in one turn from a neighbour
 REPORT = 10.0  # seconds between two log lines about refusals
 
 _log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class ConnectionLimits:
         """Connections that were closed, by reason."""
         self._strangers: dict[Link, asyncio.TimerHandle] = {}
         self._seen: dict[Link, LinkSample] = {}  # of neighbours
-        self._busy = 0  # neighbours that sent something, at the last check or since they connected
+        self._busy = 0  # neighbours that were busy at the last check, or connected later
         self._busy_now = self._queued = 0  # counted by the check that is running
         self._reported: dict[str, int] = {}
         self._report_at = 0.0
@@ -88,19 +88,19 @@ class ConnectionLimits:
     # -- neighbours ----------------------------------------------------------------------------
 
     def check(self, links: Iterable[Link], now: float, patience: float) -> None:
-        """Check all neighbours at once."""
+        """Check all neighbours in one step."""
         links = [*links]
         self.check_some(links, now, patience)
         self.end_check(links)
 
     def check_some(self, links: Iterable[Link], now: float, patience: float) -> None:
         """Close the links of neighbours that sent no complete message for too long, unless reading
-        from them is paused. A check of many neighbours is done in several steps, because nothing is
-        forwarded meanwhile; `end_check` is the last step.
+        from them is paused. A check of many neighbours is done in several steps, because the node
+        forwards nothing during a step; `end_check` is the last step.
 
-        When more neighbours send, less is read from each of them at once. So neighbours that send
-        little need not wait for neighbours that never stop sending. Routers get a full turn,
-        because they forward the messages of many clients."""
+        The more neighbours send, the less is read from each of them at once. So neighbours that
+        send little don't have to wait for those that send all the time. Routers always get a full
+        turn, because they forward the messages of many clients."""
         share = self._share()
         for link in links:
             if link.is_over:

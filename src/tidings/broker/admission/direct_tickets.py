@@ -3,10 +3,10 @@ router.
 
     direct:BODY.MAC     the body says who, on whose behalf, within which filters, and until when
 
-A ticket reaches the agent through the tree, so only nodes on the way can read it, and these are
-trusted to name owners anyway. The agent shows the ticket instead of its own token, which the nodes
-further up never see. The key of the MAC is random and stays in memory: after a restart, earlier
-tickets are worthless.
+A ticket reaches the agent through the tree, so only the nodes on its way can read it; these nodes
+are already trusted to name owners. The agent shows the ticket instead of its own token, which the
+nodes further up never see. The key of the MAC is random and stays in memory: after a restart,
+earlier tickets are worthless.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class DirectTickets:
             return "the ticket for a direct link is not known here"
         try:
             found = msgspec.msgpack.decode(urlsafe_b64decode(body), type=DirectTicket)
-        except (binascii.Error, ValueError, msgspec.DecodeError):  # never, if this node signed it
+        except (binascii.Error, ValueError, msgspec.DecodeError):
+            # this can't happen if this node signed the ticket
             return "the ticket for a direct link can't be read"
         if found.agent != agent:
             return f"the ticket for a direct link is not for {agent[:80]!r}"

@@ -3,7 +3,7 @@
     Present ──> signature, agent, channel, expiry: signing.py ──> limits: the state machine
                     └── not in order: refused in one sentence, and counted
 
-Grants are soft state: an agent presents them again after a restart of its router.
+Grants are soft state: after a restart of a router, its agents present them again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tidings.broker.admission.permissions import Permissions
 from tidings.broker.admission.signing import PublicKeys
 from tidings.routing.forwarding import Downstream, Name, Sent, Signed
 
-CHECK = 100  # checking a signature counts as this many entries of an answer
+CHECK = 100  # checking a signature is charged as much as this many entries of an answer
 BUSY = "too many questions were asked; present the grant again later"
 
 

@@ -22,11 +22,12 @@ class Address(msgspec.Struct, frozen=True):
 
 
 class Direct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The agents to which a rendezvous point offers links that bypass the tree. An agent gets an
-    offer if at most `most` neighbours, the agent included, get the notifications that it wants,
-    counted over all nodes from its router to the rendezvous point; with 0, nobody gets an offer.
-    There are at most `links` such links. `address` is where agents reach the rendezvous point, if
-    that is not the address on which it listens."""
+    """The agents to which a rendezvous point offers links that bypass the tree. For each agent, the
+    neighbours that get the same notifications are counted, over all nodes from the agent's router
+    to the rendezvous point, and including the agent. An agent gets an offer if there are at most
+    `most`; with 0, no agent gets an offer. There are at most `links` such links. `address` is the
+    address at which agents reach the rendezvous point, if it differs from the address on which the
+    rendezvous point listens."""
 
     most: Annotated[int, msgspec.Meta(ge=0, le=1000)]
     address: str = ""
@@ -54,7 +55,7 @@ class Door(msgspec.Struct, frozen=True):
 
     def address_at(self, port: int) -> str:
         """The address by which agents reach the node, which listens on `port`. Empty if agents
-        should not connect to it, or if its address is not known."""
+        should not connect to the node, or if its address is not known."""
         place = self.public
         if place is None and self.address.host not in EVERYWHERE:
             host = self.address.host

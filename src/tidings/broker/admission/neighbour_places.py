@@ -1,4 +1,5 @@
-"""The places for a node's neighbours, and who may take which. No guest token can take all places.
+"""Limits the neighbours of a node: the limit is lowest for guests, and highest for routers.
+The guests of one token can't take all places.
 
     0     guests, a share for each token       bound names    only routers     neighbours
     ├────────────────────────────────────────┬──────────────┬────────────────┤
@@ -40,7 +41,7 @@ class Places:
             del self._guests[one.key]
 
     def refusal(self, one: Permissions) -> str:
-        """Why there is no place for a neighbour of this kind; empty if there is one."""
+        """Why there is no place for a neighbour of this kind; empty if there is a place."""
         if not one.bound:
             if self._guests[one.key] >= self.most_of_token:
                 return (

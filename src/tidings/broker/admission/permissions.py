@@ -16,8 +16,9 @@
                                                   says about the client (signing.py)
 
 The rendezvous point recognises publishers by name, and drops repeated notifications of a publisher.
-So nobody may publish under another's name. A bound client that is not a router publishes under its
-own name. A guest publishes under "*/" and its name; no bound client can have such a name.
+So no client may publish under a name that belongs to another client. A bound client that is not a
+router publishes under its own name. A guest publishes under "*/" and its name; no bound client can
+have such a name.
 """
 
 from __future__ import annotations
@@ -55,11 +56,11 @@ class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     subscribe. A router publishes under the names of others, so `route` must be granted explicitly.
     Rights listed besides `route` restrict what the router may forward; with `route` alone, it may
     forward everything. `within` is a filter in SQL: the client, or everybody behind the router, may
-    subscribe only to what the filter covers. `channels` are names of channels, or prefixes of
-    names, each followed by "*"; without it, a token is valid for the node's own channel alone. Each
-    entry may have its own rights; of several prefixes that fit a channel, the longest applies. With
-    `signed`, a client may subscribe only to nodes for which a preprocessor signed a grant; `within`
-    is then for preprocessors."""
+    subscribe only to what the filter covers. `channels` lists names of channels, and prefixes of
+    names that end in "*"; without `channels`, a token is valid for the node's own channel alone.
+    Each entry may have its own rights; of several prefixes that fit a channel, the longest applies.
+    With `signed`, a client may subscribe only to nodes for which a preprocessor signed a grant;
+    only preprocessors then read `within`."""
 
     name: str
     may: frozenset[Right] | None = None
@@ -95,7 +96,7 @@ class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(self.channels) if isinstance(self.channels, dict) else self.channels
 
     def in_channel(self, channel: str) -> ChannelRights:
-        """The rights in a channel; none if `channels` does not list it."""
+        """The rights in a channel; no rights if `channels` does not list the channel."""
         found = self.by_channel
         if not found:
             return ChannelRights(self.rights, self.within)
@@ -108,7 +109,8 @@ class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def find_rights(rights: RightsByChannel, channel: str) -> ChannelRights | None:
-    """The rights listed for a channel's name or, failing that, for the longest prefix of it."""
+    """The rights that are listed for a channel's name or, if the name is not listed, for its
+    longest listed prefix."""
     found = rights.get(channel)
     if found is not None:
         return found
@@ -120,7 +122,8 @@ Tokens = Mapping[str, str | Grant]
 
 
 class Permissions(msgspec.Struct, frozen=True):
-    """The name and rights of a client. Every message from a client is checked against them."""
+    """The name and rights of a client. Every message from a client is checked against the client's
+    permissions."""
 
     name: str
     may: frozenset[Right] = EVERYTHING
@@ -128,7 +131,7 @@ class Permissions(msgspec.Struct, frozen=True):
     bound: bool = True  # nobody else may use its name
     key: bytes = b""  # the digest of its token, which distinguishes guests
     within: str = ""  # a filter that must cover all filters of the client
-    channels: tuple[str, ...] | None = (ANY,)  # None stands for the node's own channel
+    channels: tuple[str, ...] | None = (ANY,)  # None means the node's own channel
     signed: bool = False  # the client may subscribe only with signed grants
     direct: str = ""  # for an agent that bypasses the tree: the owner that its ticket names
     party: str = ""  # the owner of its named subscriptions
@@ -150,20 +153,21 @@ class Permissions(msgspec.Struct, frozen=True):
 
     @property
     def owner(self) -> str:
-        """The owner of the client's filters. Guests are distinguished by their tokens, because they
-        can use any number of names."""
+        """The owner of the client's filters. Guests are distinguished by their tokens, because a
+        guest can use any number of names."""
         if self.bound or self.direct or self.guest:
             return self.direct or self.guest or self.name
         return f"{ANY}/{sha256(b'owner' + self.key).hexdigest()[:16]}"
 
     @property
     def neighbour(self) -> str:
-        """The client's name in the state machine. A client that may not subscribe gets a different
-        name, so that it receives nothing meant for a subscriber of the same name."""
+        """The client's name in the state machine. A client without the right to subscribe gets a
+        different name, so that it receives nothing that is meant for a subscriber of the same
+        name."""
         return self.name if "subscribe" in self.may else f"{self.name}/publisher"
 
     def may_replace(self, other: Permissions) -> bool:
-        """Is this the same client again, or one with a stronger claim to the name?"""
+        """Is this client the same one as before, or does it have a stronger claim to the name?"""
         return self.bound or (not other.bound and hmac.compare_digest(self.key, other.key))
 
     @property
@@ -196,7 +200,8 @@ class Permissions(msgspec.Struct, frozen=True):
         return f"found a publication by {message.publisher[:80]!r}, expected one by {mine!r}"
 
     def refuse_channel(self, channel: str, own: str) -> str:
-        """Why the client may not use a channel; empty if it may. `own` is the node's channel."""
+        """The reason why the client may not use a channel; empty if there is none. `own` is the
+        node's channel."""
         if self.channels is None:
             may = channel == own
         else:
@@ -223,9 +228,9 @@ class Permissions(msgspec.Struct, frozen=True):
 class PermissionRegister:
     """The known tokens, by their digests, which are computed once.
 
-    A greeting costs one digest and one lookup, whatever the number of tokens. The time of the
-    lookup depends on digests alone. To learn a digest from such times, an attacker would need
-    tokens with chosen digests, and SHA-256 prevents finding such tokens.
+    A greeting costs one digest and one lookup, however many tokens there are. How long the lookup
+    takes depends only on digests. To learn a digest from these times, an attacker would need tokens
+    with chosen digests, and because of SHA-256, nobody can find such tokens.
     """
 
     def __init__(self, tokens: Tokens | None) -> None:
@@ -239,7 +244,8 @@ class PermissionRegister:
         self, hello: m.Hello, certified: frozenset[str], reserved: Iterable[str] = ()
     ) -> Permissions | str:
         """The permissions of a client that sent a greeting, or the reason to refuse the client.
-        `certified` holds the names in its certificate, `reserved` those in earlier certificates."""
+        `certified` holds the names in the client's certificate, and `reserved` the names in earlier
+        certificates."""
         key = digest_of(hello.token)
         return self.judge(hello.name, key, certified, reserved, routes=hello.routes)
 
@@ -286,9 +292,10 @@ class PermissionRegister:
         )
 
     def admit_ticket(self, ticket: Ticket) -> Permissions | str:
-        """The permissions of a client that showed a ticket, whose signature was checked; or the
-        reason to refuse the client. If a token here is bound to the name, its limits apply instead
-        of those in the ticket, and the client has only the rights that both give."""
+        """The permissions of a client that showed a ticket, or the reason to refuse the client. The
+        ticket's signature must have been checked. If this node has a token that is bound to the
+        ticket's name, the token's limits apply instead of those in the ticket, and the client has
+        only the rights that both the token and the ticket give."""
         if not ticket.bound and ticket.name in self._bound:
             return f"the name {ticket.name[:80]!r} is bound to another token or a certificate"
         may: frozenset[Right] = frozenset(one for one in EVERYTHING if one in ticket.may)

@@ -6,7 +6,8 @@ from tidings.routing.protocol import messages as m
 
 
 def answer_refused(message: m.Message, epoch: int, reason: str) -> m.Message | None:
-    """The answer to a sender that waits for one, with the reason; None if nobody waits."""
+    """The refusal, with its reason, for a sender that waits for an answer; None if the sender does
+    not wait."""
     if isinstance(message, m.Publish):
         return m.Published(epoch, message.publisher, message.stamp, reason)
     if isinstance(message, m.Ask):

@@ -77,7 +77,7 @@ def _write_key(prefix: str, data: bytes) -> str:
 
 
 def identify(public: bytes) -> bytes:
-    """The identity of a public key, which grants name."""
+    """The identity of a public key, by which grants refer to the key."""
     return sha256(public).digest()[:KEY_ID]
 
 
@@ -85,7 +85,7 @@ class Signer:
     """A private key, which signs grants or tickets."""
 
     def __init__(self, text: str) -> None:
-        """`text` is the private key; raises KeyProblem if it is not one."""
+        """`text` is the private key; raises KeyProblem if it is not a private key."""
         self._key = _ed25519().Ed25519PrivateKey.from_private_bytes(_read_key(text, PRIVATE))
         self._public: bytes = self._key.public_key().public_bytes_raw()
         self.identity = identify(self._public)
@@ -130,8 +130,8 @@ class PublicKeys:
         return len(self._keys)
 
     def judge(self, data: bytes, agent: str, channel: str, clock: float) -> Grant | str:
-        """The grant in these bytes, or why it is refused. `agent` is the agent that presents it,
-        and `clock` is in seconds since 1970."""
+        """The grant in these bytes, or why it is refused. `agent` is the agent that presents the
+        grant, and `clock` is in seconds since 1970."""
         grant = unpack_grant(data)
         if grant is None:
             return f"found {len(data):,} bytes that are not a grant, expected a signed grant"
@@ -165,8 +165,8 @@ class PublicKeys:
         return ""
 
     def judge_ticket(self, data: bytes, name: str, channel: str, clock: float) -> Ticket | str:
-        """The ticket in these bytes, or why it is refused. `name` is that of the client that shows
-        it, and `clock` is in seconds since 1970."""
+        """The ticket in these bytes, or why it is refused. `name` is the name of the client that
+        shows the ticket, and `clock` is in seconds since 1970."""
         ticket = unpack_ticket(data)
         if ticket is None:
             return f"found {len(data):,} bytes that are not a ticket, expected a signed ticket"

@@ -15,11 +15,11 @@ from tidings.broker.admission.signing import TICKET_LIFETIME, KeyProblem, Signer
 from tidings.routing.forwarding import Downstream, Name
 from tidings.routing.protocol import Ticket, messages as m
 
-SIGN = 100  # a signature counts as this many entries of an answer
+SIGN = 100  # signing a ticket is charged as much as this many entries of an answer
 
 
 class Tickets:
-    """Signs tickets with the key of a node, if it has one."""
+    """Signs tickets with the key of a node, if the node has a key."""
 
     def __init__(self, node: str, door: Door) -> None:
         """Raises KeyProblem if the key can't be used, or if anybody may connect under any name."""

@@ -150,9 +150,9 @@ def read_kind(
 
 
 def read_ticket_key(path: Path, key: Path) -> tuple[str, str]:
-    """The private key in the file `key`, and a warning if others may read that file. Raises
-    ConfigError if it is not a private key, and SecretError if it can't be read. `path` is the file
-    that names it."""
+    """The private key in the file `key`, and a warning if other users may read that file. Raises
+    ConfigError if `key` contains no private key, and SecretError if it can't be read. `path` is the
+    file that names `key`."""
     secret, warning = read_secret(key)
     try:
         Signer(secret)
@@ -162,8 +162,8 @@ def read_ticket_key(path: Path, key: Path) -> tuple[str, str]:
 
 
 def _with_secrets(path: Path, config: Config) -> Config:
-    """The configuration with its token; raises ConfigError if others may read a file with
-    tokens."""
+    """The configuration, with its token read; raises ConfigError if other users may read a file
+    with tokens."""
     token, secret, warnings = config.token, "", [*config.warnings]
     try:
         if config.tokens or config.token:

@@ -77,7 +77,7 @@ def find_setting_problems(found: Config) -> Iterator[Problem]:
 
 
 def _find_channel_problems(found: Config) -> Iterator[Problem]:
-    """The problems with other channels, and with the nodes above that lead to them."""
+    """The problems with other channels, and with the nodes above that these channels use."""
     if found.upstream == []:
         yield Problem(("upstream",), "upstream: found no address, expected at least one")
     for name, given in found.upstreams.items():
@@ -170,9 +170,9 @@ def find_token_problems(tokens: dict[str, str | Grant]) -> Iterator[Problem]:
 def find_token_oddities(
     tokens: Mapping[str, str | Grant], declared: Mapping[str, Attributes | None], own: str
 ) -> Iterator[Problem]:
-    """Tokens that were probably not meant as written: those with a `within` that can never match.
-    `declared` has the attributes of channels, as far as the file declares them, and `own` is the
-    channel of tokens that name none."""
+    """Tokens that are probably wrong: those with a `within` that can never match. `declared` has
+    the attributes of each channel that the file declares any for; `own` is the channel of tokens
+    that name no channel."""
     for token, value in tokens.items():
         grant = Grant(value) if isinstance(value, str) else value
         for where, channel, text in _list_limits(grant):
@@ -186,8 +186,8 @@ def find_token_oddities(
 
 
 def _list_limits(grant: Grant) -> Iterator[tuple[str, str | None, str]]:
-    """The filters of a token: the key of each, and the channel that it is for; None stands for all
-    channels without a filter of their own."""
+    """The filters of a token, each with its key and its channel; None means all channels without a
+    filter of their own."""
     if grant.within:
         yield "within", None, grant.within
     for channel, one in grant.by_channel.items():
@@ -196,9 +196,9 @@ def _list_limits(grant: Grant) -> Iterator[tuple[str, str | None, str]]:
 
 
 def _explain_never(text: str, attributes: Attributes | None) -> str:
-    """Why a filter can never match; empty if it can."""
+    """Why a filter can never match; empty if it can match."""
     try:
         found = parse(text, attributes=attributes)
-    except FilterError:  # it is for another channel, whose attributes have other types
+    except FilterError:  # the filter is for another channel, whose attributes have other types
         found = parse(text)
     return found.note if found.never else ""

@@ -86,7 +86,8 @@ def make_node(config: Config) -> Server:
 
 
 def _load_relations(config: Config) -> Callable[[], Serving] | None:
-    """A function that loads the relations that a router's file describes; None if it has none."""
+    """A function that loads the relations that a router's file describes; None if there are
+    none."""
     return (
         None if config.relations is None else partial(config.relations.load_serving, config.folder)
     )
@@ -111,8 +112,8 @@ def _forwarding(config: Config) -> Forwarding:
 
 
 def make_door(listen: str, channel: str, config: Config | None) -> Door:
-    """Where a preprocessor listens. The tokens, certificates and limits of a router's file apply,
-    if given."""
+    """Where a preprocessor listens. If `config`, the content of a router's file, is given, its
+    tokens, certificates and limits apply."""
     place = address_of(listen, "listen")
     if config is None:
         return Door(place, channel=channel)

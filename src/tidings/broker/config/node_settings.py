@@ -20,7 +20,7 @@ from tidings.routing.protocol import Limits
 
 
 class ConfigError(TidingsError):
-    """A configuration file can't be used; the message says where, and what was expected."""
+    """A configuration file can't be used; the message says why, where, and what was expected."""
 
 
 class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,7 +67,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ticket_secret: str = ""  # what the file `ticket_key` contains
     kind: KindDefinition = KindDefinition()  # what `preprocessor` defines
     folder: Path = Path()
-    warnings: tuple[str, ...] = ()  # secret files that others may read, and odd tokens
+    warnings: tuple[str, ...] = ()  # secret files that other users may read, and odd tokens
 
     def at(self, path: str) -> Path:
         return (self.folder / path).absolute()

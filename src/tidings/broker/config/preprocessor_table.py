@@ -66,7 +66,7 @@ class TypeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PreprocessorTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table as it is written."""
+    """The table as the file has it."""
 
     kind: KindName = "content"
     ontology: str | None = None
@@ -79,7 +79,7 @@ class PreprocessorTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     predicate_millis: Annotated[int, msgspec.Meta(ge=1, le=60_000)] | None = None
 
     def list_given(self) -> dict[str, Any]:
-        """The settings that are present, by the names that the file uses."""
+        """The settings that the file has, by their names in the file."""
         found: dict[str, Any] = msgspec.to_builtins(self)
         return {name: one for name, one in found.items() if one is not None}
 

@@ -73,8 +73,8 @@ class DictionaryTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RelationsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table as it is written. If it names no attributes of contexts, the channel has no
-    relations."""
+    """The table as the file has it. If the table names no attributes of contexts, the channel has
+    no relations."""
 
     folder: str | None = None
     dictionary: DictionaryTable = DictionaryTable()
@@ -93,11 +93,11 @@ class RelationsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ageing: Positive | None = None
 
     def list_given(self) -> dict[str, Any]:
-        """The settings that the file contains, by the names that it uses."""
+        """The settings in the file, by their names in the file."""
         return _present(self)
 
     def at(self, folder: Path) -> RelationsTable:
-        """The same table for a file in another folder: the paths in it become absolute."""
+        """The same table with absolute paths, for a file in another folder."""
 
         def absolute(path: str) -> str:
             return str((folder / path).absolute())
@@ -159,7 +159,7 @@ class RelationsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "in the file of the rendezvous point"
             )
         files = EXAMPLES if self.folder is None else folder / self.folder
-        semantic = load_relations(files, language=None)  # routers read no words
+        semantic = load_relations(files, language=None)  # routers need no stemming
         found = Serving(
             semantic, Weights(**_present(self.weights)), Limit(**self._limits()),
             asking=self._load_asking(semantic, folder),
@@ -199,7 +199,7 @@ def _present(table: msgspec.Struct) -> dict[str, Any]:
 def find_relations_problems(
     table: RelationsTable | None, folder: Path, *, of_router: bool = False
 ) -> Iterator[Problem]:
-    """The problems that a check of types can't find; the files are loaded."""
+    """Load the files, and yield the problems that a check of types can't find."""
     if table is None:
         return
     try:

@@ -12,7 +12,7 @@ from tidings.broker.config.node_settings import (
 from tidings.broker.server import Server
 from tidings.filters.values import Revision
 
-MOST_TOLD = 10  # the most removed topics that a message lists
+MOST_TOLD = 10  # a message lists at most this many removed topics
 
 
 def renew(node: Server, config: Config) -> int:
@@ -31,7 +31,8 @@ def renew(node: Server, config: Config) -> int:
 
 async def revise(node: Server, config: Config) -> str:
     """Make a running rendezvous point use the kind of interest that is now in its file; return a
-    sentence about what changed. Raises TidingsError if it can't be used; then nothing changes."""
+    sentence about what changed. Raises TidingsError if the definition can't be used; then nothing
+    changes."""
     from tidings.broker.root import RootNode
 
     if not isinstance(node, RootNode) or node.kind == config.kind:
@@ -43,11 +44,11 @@ async def revise(node: Server, config: Config) -> str:
 def _tell(found: Revision) -> str:
     parts = [f"{len(found.added):,} names were added"] if found.added else []
     few = islice(found.moved.items(), MOST_TOLD)
-    parts += [f"'{name}' was removed, and stands for {_join_some(stand)}" for name, stand in few]
+    parts += [f"'{name}' was removed, and now means {_join_some(stand)}" for name, stand in few]
     if len(found.moved) > MOST_TOLD:
         parts.append(f"{len(found.moved) - MOST_TOLD:,} more were removed")
     if found.dropped:
-        parts.append(f"nothing stands for {_join_some(found.dropped)}")
+        parts.append(f"removed without replacement: {_join_some(found.dropped)}")
     return ": " + "; ".join(parts) if parts else ""
 
 

@@ -1,5 +1,6 @@
-"""The link of a router to a node above it. When the link is lost, the router connects again, to the
-next of the addresses of that node: several nodes can lead to the same rendezvous point."""
+"""The link of a router to a node above it. Several nodes can lead to the same rendezvous point, so
+the node above may have several addresses. When the link is lost, the router connects to the next of
+them."""
 
 from __future__ import annotations
 
@@ -43,11 +44,11 @@ class Above:
         pressed: Callable[[Above], None],
         early: Callable[[Above, Link, Early], None],
     ) -> None:
-        """`received` is called with frames, `early` with an early body, `ended` with a link that
-        has ended, and `pressed` when `is_slow` changes."""
+        """`received` is called with received frames, `early` with a received early body, `ended`
+        with a link that has ended, and `pressed` when `is_slow` changes."""
         self.hop = hop
         self._node = node
-        self._addresses = deque(addresses)  # the first is connected, or is tried next
+        self._addresses = deque(addresses)  # the first is in use, or is tried next
         self._hello = hello
         self._tls = tls
         self._patience = patience
@@ -63,7 +64,7 @@ class Above:
 
     @property
     def address(self) -> Address:
-        """The address that is connected, or is tried next."""
+        """The address to which the router is connected, or which it tries next."""
         return self._addresses[0]
 
     def use_token(self, token: str) -> None:

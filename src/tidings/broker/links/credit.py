@@ -1,5 +1,5 @@
 """The credit that a node gives its neighbours: see routing/channels/credit.py. If a neighbour sends
-without credit, nothing more is read from it until its frames have been passed on."""
+without credit, reading from it stops until its frames have been passed on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Credit:
         return out
 
     def pay(self) -> list[Out]:
-        """Give credit for what has been passed on meanwhile."""
+        """Give new credit for the frames that have been passed on since the last call."""
         out = self._links.pay()
         for link in [*self._overdrawn]:
             if not self._links.overdrawn(link.name):

@@ -10,8 +10,8 @@ from tidings.routing.protocol import messages as m
 
 
 class ChannelLane:
-    """One channel on a link, identified by its number. A queue treats each lane as a link, so the
-    messages of one channel do not wait for those of another."""
+    """One channel on a link, identified by its number. Queues treat each lane as a separate link,
+    so the messages of one channel do not wait for those of another."""
 
     __slots__ = ("_reasons", "link", "number")
 
@@ -47,8 +47,8 @@ class ChannelLane:
         self.link.send_all(messages, self.number)
 
     def read(self, why: str, *, on: bool) -> None:
-        """Add or remove a reason for not reading. Frames of one channel can't be read without those
-        of others, so the whole link waits."""
+        """Remove a reason for not reading if `on` is true; otherwise, add one. Frames of one
+        channel can't be read without the frames of the other channels, so the whole link waits."""
         (self._reasons.discard if on else self._reasons.add)(why)
         self.link.read(f"{why} {self.number}", on=on)
 

@@ -1,4 +1,5 @@
-"""The links of a router to preprocessors, which it asks for the places of nodes in its graph.
+"""The links of a router to preprocessors. The router asks preprocessors for the places of nodes in
+its graph.
 
     Locate ──> pieces, one after the other ──> a preprocessor ──> Located ──> the state machine
                                                    └── gone, or silent: the node above is asked
@@ -21,7 +22,7 @@ from tidings.routing.protocol import Times, messages as m
 REMEDY = (  # the advice if preprocessors expect a token
     "set ticket_key in the file of the node above, or show_token = true in the file of this router"
 )
-MOST_WAITING = 200  # the most unanswered questions; if there are more, the node above is asked
+MOST_WAITING = 200  # the most unanswered questions; further questions go to the node above
 
 
 class Locator:

@@ -6,7 +6,7 @@
     deciding.py           publications that wait, in the order of their publishers
     helper_processes.py   the processes, their deadlines, and predicates that must be switched off
 
-The event loop never waits for a predicate, and the predicates do not wait for each other. Used by
+The event loop never waits for a predicate, and predicates do not wait for each other. Used by
 root.py and preprocessors/. Start at deciding.py.
 """
 

@@ -3,8 +3,9 @@
     Undecided ──> queue of the publisher ──all calls of the first MOST_TOGETHER──> helpers
                         └──in order, when all are decided──> publications ──> machine
 
-A publication that waits holds back only later publications of the same publisher. If many bytes
-from a link are waiting, the link is not read until they are decided.
+A publication that waits holds back only later publications of the same publisher. If the waiting
+publications of a link have too many bytes, nothing is read from the link until their calls are
+decided.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Deciding:
         put_on: Callable[[Lane, m.Publish], None],
     ) -> None:
         """`missing` lists the calls that a notification needs; `ask` returns when calls are
-        decided, or can't be; then `put_on` is called with the publications."""
+        decided, or can't be decided; then `put_on` is called with the publications."""
         self._missing = missing
         self._ask = ask
         self._put_on = put_on
@@ -51,14 +52,14 @@ class Deciding:
         return sum(map(len, self._queues.values()))
 
     def holds(self, lane: Lane, message: m.Publish | Run) -> bool:
-        """Must a message wait because others of its publisher wait?"""
+        """Must a message wait because earlier messages of its publisher wait?"""
         return message is not self._ready and (lane, message.publisher) in self._queues
 
     def put(self, lane: Lane, message: m.Publish) -> None:
         """Keep a publication until its calls are decided."""
         key = lane, message.publisher
         queue = self._queues.setdefault(key, deque())
-        if message is self._ready:  # it needs more calls, and stays the first
+        if message is self._ready:  # it needs more calls, and stays first in the queue
             queue.appendleft(message)
         else:
             queue.append(message)

@@ -2,10 +2,10 @@
 
 If a process does not answer a call in time, or ends, the call has failed. The call is repeated in a
 new process. After STRIKES failures of one call, or MOST_FAILURES of all calls within WINDOW, the
-predicate must be switched off. So no call is ever decided by a failure: either the predicate has
-returned, or the filters that call it are refused.
+predicate must be switched off. So a failure never decides a call: either the predicate returns, or
+the filters that call it are refused.
 
-A predicate that raises an exception has decided: the result is null, as for a function.
+If a predicate raises an exception, the call is decided: its result is null, as for a function.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class PredicateHelper:
         return ""
 
     async def _pass_batch(self, left: deque[PredicateCall]) -> None:
-        """Pass some calls to the process, and remove from `left` those that it decides."""
+        """Pass some of the calls in `left` to the process, and remove those that are decided."""
         process = await self._need_process()
         assert process.stdin is not None
         calls = [left[at] for at in range(min(MOST_TOGETHER, len(left)))]
@@ -102,19 +102,20 @@ class PredicateHelper:
                     self._note_exception(text)
                 self._decisions.put(call, _RESULTS[code])
                 left.popleft()
-        except asyncio.CancelledError:  # later calls would read leftover answers
+        except asyncio.CancelledError:  # otherwise, later calls would read answers to these calls
             self._abandon_process()
             raise
         except TimeoutError:
-            raise _Failure(f"it took longer than {self._millis:,} ms") from None
+            raise _Failure(f"a call took longer than {self._millis:,} ms") from None
         except (OSError, EOFError):
             status = await self._status_of(process)
             how = f"signal {-status}" if status < 0 else f"exit status {status}"
             raise _Failure(f"its process ended with {how}") from None
 
     async def _status_of(self, process: Process) -> int:
-        """The status of a process that closed its pipes. It is killed only if it does not end:
-        otherwise its status could be that of the kill signal."""
+        """The exit status of a process that has closed its pipes. The process is killed only if it
+        does not end by itself, because a killed process could have the status of the kill
+        signal."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ENDING):
                 return await process.wait()
@@ -134,7 +135,7 @@ class PredicateHelper:
                 self._abandon_process()
                 raise
             except TimeoutError:
-                raise _Failure(f"loading it took more than {START:.0f} s") from None
+                raise _Failure(f"loading took more than {START:.0f} s") from None
             except EOFError:
                 raise _Failure("its process ended before the predicate was loaded") from None
             if code != Code.READY:

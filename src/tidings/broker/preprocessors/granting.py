@@ -3,8 +3,8 @@
     Propose ──> limits of the agent: do they cover the filter? ──> node, perhaps new ──> signed
                     └── no: refused, with the text to write
 
-Only the rendezvous point creates nodes. A filter that has no node yet gets one by a short
-subscription of the preprocessor; the node stays for a while, so that the agent can subscribe.
+Only the rendezvous point creates nodes. If a filter has no node yet, the preprocessor subscribes to
+the filter for a moment; the new node stays for a while, so that the agent can subscribe.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidings.network import Agent, Link, Refusal
 from tidings.routing.protocol import Grant, messages as m
 
 MOST_OPEN = 100  # the most questions that are answered at the same time
-PATIENCE = 1.5  # seconds to wait for the rendezvous point; agents wait for two
+PATIENCE = 1.5  # seconds to wait for the rendezvous point; agents wait two seconds
 
 _log = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class Granting:
 
 
 def _limit_text(found: Filter, attributes: Attributes | None) -> str:
-    """The SQL of a filter that limits a grant; raises Refusal if nodes could not read it."""
+    """The SQL of a filter that limits a grant; raises Refusal if nodes could not parse the SQL."""
     text = found.sql()
     if len(text) > m.LONGEST_WITHIN:
         raise Refusal(

@@ -31,8 +31,8 @@ from tidings.preprocessing import PredicateCall
 from tidings.routing.protocol import DEFAULT_DIALECT, Times, frames, messages as m
 
 MOST_LOCATING = 100  # the most questions of routers that are answered at the same time
-LAG = 25  # a router's question waits up to this many times 20 ms for a newer view
-PATIENCE = 1.5  # seconds to wait for predicates; agents wait for two
+LAG = 25  # a router's question waits for a newer view at most this many times 20 ms
+PATIENCE = 1.5  # seconds to wait for predicates; agents wait two seconds
 
 _log = logging.getLogger(__name__)
 
@@ -51,9 +51,10 @@ class PreprocessorNode:
         signer: Signer | None = None,
     ) -> None:
         """`agent` must be started, and have `tag="local"`. `host` is the host by which agents reach
-        the preprocessor, if it differs from the one on which it listens. With a `signer`, the
-        preprocessor signs grants. It then needs tokens or tickets, because without them anybody
-        could ask for grants under any name; raises KeyProblem if `door` has neither."""
+        the preprocessor, if it differs from the host on which the preprocessor listens. With a
+        `signer`, the preprocessor signs grants. A preprocessor with a signer needs tokens or
+        tickets, because without them anybody could ask for grants under any name; raises KeyProblem
+        if `door` has neither."""
         if signer is not None and not door.is_guarded:
             raise KeyProblem(
                 f"{name}: found a key for signing grants, but no tokens; expected [tokens] or "
@@ -168,8 +169,8 @@ class PreprocessorNode:
         return ""
 
     async def _locate(self, link: Link, who: Permissions, message: m.Locate) -> None:
-        """Send a router the places of nodes, as soon as the view contains the newest of them. A
-        router that gets no places asks the node above it."""
+        """Send a router the places of nodes, as soon as the view contains the newest of them. If a
+        router gets no places from the preprocessor, it asks the node above the router."""
         answer = m.Located(0, message.request)
         if "route" in who.may and self._locating < MOST_LOCATING:
             self._locating += 1
@@ -226,8 +227,9 @@ class PreprocessorNode:
         return helpers
 
     async def _switch_off(self, name: str, reason: str) -> None:
-        """Stop calling a predicate here. The rendezvous point tags the notifications that need it,
-        and decides whether the predicate is switched off for everybody."""
+        """Stop calling a predicate in this process. The rendezvous point tags the notifications
+        that need the predicate, and decides whether the predicate is switched off for the whole
+        channel."""
         _log.error("%s: the predicate '%s' is not called any more: %s", self.name, name, reason)
         self._off.add(name)
 
@@ -246,7 +248,8 @@ class PreprocessorNode:
         return m.Preprocessed(message.request, tags)
 
     async def _make(self, link: Link, message: m.Propose) -> None:
-        """Answer with the node of a filter. If there is none, the rendezvous point creates it."""
+        """Answer with the node of a filter. If the filter has no node, let the rendezvous point
+        create one."""
         answer = self._place(message)
         if not answer.node and not answer.refusal and message.dialect == DEFAULT_DIALECT:
             with contextlib.suppress(TidingsError):  # the rendezvous point reports the problem

@@ -1,13 +1,13 @@
-"""Finds the places of new filters in the graph of a channel, to save the rendezvous point the work.
+"""Saves the rendezvous point work: finds the places of new filters in the graph of a channel.
 
     agent ──Propose──> place among the nodes of a version ──Suggest──> rendezvous point
                               newer nodes are compared there, and the filter gets its number
 
 The same code places nodes here and at the rendezvous point. The nodes are loaded when the first
 agent asks, which takes as long as a start of the rendezvous point; until they are loaded, the
-rendezvous point places all filters. From then on, changes are followed separately from the view
-that tags: that view needs some milliseconds for each change, and a place is useful only if few
-nodes were added after it was found.
+rendezvous point places all filters. After that, changes are followed separately from the view that
+tags. That view needs some milliseconds for each change, which would be too late: a place is useful
+only if few nodes were added after it was found.
 """
 
 from __future__ import annotations
@@ -27,18 +27,19 @@ from tidings.preprocessing import Kind
 from tidings.routing.clients import Follower
 from tidings.routing.protocol import messages as m
 
-PATIENCE = 1.5  # seconds to wait for the rendezvous point; agents wait for two
+PATIENCE = 1.5  # seconds to wait for the rendezvous point; agents wait two seconds
 EVERY = 0.05  # seconds between two questions for changes
 FIRST = 1 << 19  # added to the numbers of requests, which then differ from those for the view
 TOGETHER = 50  # the most filters that are suggested together
-MOST_AHEAD = 2_000  # the most suggested nodes whose changes have not arrived yet
-MOST_WAITING = 1_000  # the most waiting filters; the rendezvous point places the rest
+MOST_AHEAD = 2_000  # the most suggested nodes that the followed changes don't contain yet
+MOST_WAITING = 1_000  # the most filters that wait; the rendezvous point places the rest
 
 _log = logging.getLogger(__name__)
 
 
 class Proposing:
-    """See the top of the module. Everything but loading runs in the event loop."""
+    """Finds the places of filters, as described at the top of the module. Loading runs in a thread,
+    and everything else in the event loop."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
@@ -59,8 +60,9 @@ class Proposing:
         """How many filters were placed so far."""
 
     async def make(self, text: str) -> int:
-        """The node that the rendezvous point creates for a filter in SQL, at the place found here;
-        0 if the rendezvous point must find the place. Filters that wait are suggested together."""
+        """Let the rendezvous point create a node for a filter in SQL, at the place found here. The
+        result is the node, or 0 if the rendezvous point must find the place. Filters that wait are
+        suggested together."""
         if len(self._waiting) >= MOST_WAITING:
             return 0
         found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -78,7 +80,7 @@ class Proposing:
                 async with asyncio.timeout(PATIENCE):
                     nodes = await self._suggest([text for text, _ in taken])
             except TimeoutError:
-                self._reload()  # some of the filters may have nodes now
+                self._reload()  # the rendezvous point may have placed some of the filters
             except Exception:
                 _log.exception("filters could not be suggested")
                 self._reload()
@@ -97,13 +99,13 @@ class Proposing:
         if len(self._ahead) > MOST_AHEAD:
             return ()
         filters: list[m.Suggestion] = []
-        places: dict[int, int] = {}  # index of a text -> its index in the message
+        places: dict[int, int] = {}  # index of a text -> index of its suggestion in the message
         for at, text in enumerate(texts):
             with contextlib.suppress(TidingsError):  # the rendezvous point reports the problem
                 found = self._interests.find_place(text.encode())
                 most = m.MOST_SUGGESTED
                 if found is not None and max(len(found.above), len(found.below)) <= most:
-                    # later filters are compared with this one here, not at the rendezvous point
+                    # so that later filters are compared with it here, not at the rendezvous point
                     self._interests.follow(m.WITHIN + len(filters), text.encode())
                     places[at] = len(filters)
                     filters.append(m.Suggestion(text.encode(), *found))
@@ -130,7 +132,7 @@ class Proposing:
             self._loading.cancel()
 
     def _go_ahead(self, node: int, text: str) -> None:
-        """Add a new node before its change arrives."""
+        """Add a new node to the graph here before the change with this node arrives."""
         if node > self._version and node not in self._ahead:
             self._interests.follow(node, text.encode())
             self._ahead[node] = None
@@ -157,7 +159,7 @@ class Proposing:
             self._folder.cleanup()
 
     async def _follow(self, view: Any) -> None:
-        """Apply changes of nodes, as long as the view is in use."""
+        """Apply the changes of nodes to the view, as long as it is in use."""
         request = FIRST
         while self._agent.view is view:
             request += 1 << 20  # reserves a number for each page of the answer
@@ -172,7 +174,7 @@ class Proposing:
                         await self._answered.wait()
             told = follower.changed
             if told is None or told.whole:
-                return  # the view is replaced as well
+                return  # a new view will replace this one
             await self._take(told)
             await asyncio.sleep(EVERY)
 
@@ -198,7 +200,7 @@ class Proposing:
     async def _load_nodes(self, view: Any) -> None:
         try:
             made = await asyncio.get_running_loop().run_in_executor(None, self._make, view)
-            from tidings.broker.recompiling import Recompiling  # loads the kernels, as `_make` does
+            from tidings.broker.recompiling import Recompiling  # loads kernels, like `_make`
 
             self._recompiling = self._recompiling or Recompiling()
             self._version, self._interests = made

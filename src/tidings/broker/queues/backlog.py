@@ -3,22 +3,22 @@
     notifications ──────────────────────────> see publications.py
     Subscribe, Ask, Recover ... ──> backlog ──> a slice of time, then the event loop has its turn
 
-A subscription takes much longer than a notification, and can wait a little. So the backlog is
-worked on for about a millisecond at a time, and notifications that arrive meanwhile go first. While
-notifications arrive, the backlog gets about a third of the time: after each slice, it pauses for
-twice the processor time of the slice. That is enough for 600 new filters per second, if each takes
-half a millisecond. Only the processor time of this thread counts, because otherwise a busy machine
-would leave the backlog almost no time. If a slice begins late, because notifications or other
-processes took the time, it is longer. If publications are behind, they go first: slices stay short,
-and the backlog gets about a seventh of the time.
+Work for a subscription takes much longer than work for a notification, and can wait a little. So
+the backlog is processed for about a millisecond at a time, and notifications that arrive meanwhile
+go first. While notifications arrive, the backlog gets about a third of the time: after each slice,
+it pauses for twice the processor time of the slice. That is enough for 600 new filters per second,
+if each takes half a millisecond. Only this thread's processor time is counted: by elapsed time, the
+backlog would get almost no time on a busy machine. A slice that begins late, because notifications
+or other processes took the time, is longer. If publications are behind, they go first: all slices
+are short, and the backlog gets about a seventh of the time.
 
-While notifications with many marks arrive, changes are also batched. Each change to the graph
-invalidates cached plans, and it is cheaper to compute the plans of a thousand marks once after many
-changes than after each change.
+While notifications with many marks arrive, changes to the graph are also batched. Each change to
+the graph invalidates cached plans. It is cheaper to compute the plans of a thousand marks once,
+after many changes, than again after each change.
 
 Neighbours take turns, and so do the owners behind a router; the messages of each owner stay in
-order. If a neighbour has too many waiting messages, nothing is read from it until most are
-processed.
+order. If too many messages of a neighbour are waiting, nothing more is read from it until most of
+them have been processed.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from tidings.broker.queues.turns import REST_BEHIND, Turns
 from tidings.routing.protocol import messages as m
 
 SLICE = 0.001  # seconds
-LONG_SLICE = 0.01  # seconds of a slice while notifications with many marks arrive, or if it is late
+LONG_SLICE = 0.01  # seconds of a slice that is late, or while notifications have many marks
 MANY_MARKS = 20  # with this many marks or more, slices are long
 REST = 2.0  # the pause after a slice is this many times its processor time
-REST_PER_MARK = 0.0001  # seconds of pause per mark of a notification, if that is longer
+REST_PER_MARK = 0.0001  # seconds of pause per mark of a notification, if that makes it longer
 MOST_REST = 0.1  # the longest pause because of marks, in seconds
 PIECE = 256  # how many nodes of a Subscribe are processed together
-MOST_WAITING = 1000  # the most waiting messages of one neighbour
+MOST_WAITING = 1000  # the most messages of one neighbour that may wait
 MOST_WAITING_ALL = 10_000  # the most waiting messages of all neighbours
 
 
@@ -55,8 +55,8 @@ class Backlog:
         are_behind: Callable[[], bool] = lambda: False,
     ) -> None:
         """`done` is called after each slice. `notified` returns how many notifications have arrived
-        so far, and how many marks one of the latest has; `are_behind`, whether publications wait
-        for too long."""
+        so far, and the number of marks of a recent one; `are_behind` returns whether publications
+        are behind."""
         self._take = take
         self._done = done
         self._notified = notified

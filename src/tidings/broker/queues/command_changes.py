@@ -3,11 +3,12 @@
     command ──socket──> checked ──> placed, a few at a time ──> journal ──(on the disk)──> version
                            └─thread: read─┘
 
-The ids and their nodes are read from the log when the first command comes. From then on this is the
-only process that changes them. A group of changes is refused as a whole, before any of it is made.
-A large group is checked and placed in pieces. A thread reads the filters of each piece, so that
-notifications need not wait. Filters that take long to place are placed in smaller parts. If the
-process dies meanwhile, the first parts are already made, and the command makes the rest.
+When the first command arrives, the ids and their nodes are read from the log. From then on, only
+this process changes the ids and nodes. A group of changes is checked before any change is made, and
+is refused as a whole. A large group is checked and placed in pieces. A thread reads the filters of
+each piece, so that notifications need not wait. Filters that take long to place are placed a few at
+a time. If the process dies between parts, the changes of the earlier parts have been made, and the
+command makes the remaining changes itself.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from tidings.routing.root import Rendezvous
 from tidings.store import Adopt, Asked, ChangeLog, Declare, LiveIds, ProjectedIds, need_owner
 from tidings.store.journal import Row
 
-PIECE = 16  # changes; placing one takes 0.1 to 0.3 ms, and about 30 ms for a wide filter
+PIECE = 16  # changes; placing a filter takes 0.1 to 0.3 ms, or about 30 ms if it is wide
 TIME = 0.005  # seconds of processor time for placing filters in one turn of the event loop
-REST = 0.001  # seconds between two such turns, in which other tasks get several turns
-ALONE = 4  # up to this many filters are read on the event loop
+REST = 0.001  # seconds between two such turns, enough for several turns of other tasks
+ALONE = 4  # up to this many filters are read on the event loop, without a thread
 
 
 class _Known:
@@ -44,7 +45,8 @@ class _Known:
 
 
 class CommandChanges:
-    """See the top of the module. Everything but `take` runs in the event loop."""
+    """Makes the changes, as described at the top of the module. All methods run in the event loop,
+    except `take`, `take_snapshot` and `take_declaration`."""
 
     def __init__(
         self,
@@ -56,10 +58,11 @@ class CommandChanges:
         adopt: Callable[[Adopt], Awaitable[int]],
         declare: Callable[[Declare], Awaitable[int]],
     ) -> None:
-        """`machine` returns the state machine that is used now. `prepare` reads filters that are
-        needed soon, in a thread. `wrote` starts to write the records that were passed to the
-        journal. `stored` waits until all of them are on the disk, and raises EnvironmentProblem if
-        they can't be written. `adopt` adopts a snapshot, and `declare` declares attributes."""
+        """`machine` returns the state machine that is currently in use. `prepare` reads filters
+        that are needed soon, in a thread. `wrote` is called after records are passed to the
+        journal, and starts to write them. `stored` waits until all these records are on the disk,
+        and raises EnvironmentProblem if they can't be written. `adopt` adopts a snapshot, and
+        `declare` declares attributes."""
         self._adopt = adopt
         self._declare = declare
         self._folder = folder
@@ -73,7 +76,7 @@ class CommandChanges:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def begin(self) -> None:
-        """Use the event loop that runs now."""
+        """Use the event loop of the caller from now on."""
         self._loop = asyncio.get_running_loop()
 
     def take(self, asked: list[Asked]) -> Future[int]:
@@ -87,7 +90,8 @@ class CommandChanges:
         return asyncio.run_coroutine_threadsafe(self._take_snapshot(asked), self._loop)
 
     def take_declaration(self, asked: Declare) -> Future[int]:
-        """Declare attributes; the result is the version. This may be called in any thread."""
+        """Declare attributes; the result is the version of this change. This may be called in any
+        thread."""
         assert self._loop is not None, "`begin` was called"
         return asyncio.run_coroutine_threadsafe(self._take_declaration(asked), self._loop)
 
@@ -104,11 +108,12 @@ class CommandChanges:
             return await self._adopt(asked)
 
     def forget(self) -> None:
-        """Read the subscriptions again, because nodes were renumbered, or a write failed."""
+        """Let the next change read the subscriptions again, because nodes were renumbered, or a
+        write failed."""
         self._known = None
 
     async def stop(self) -> None:
-        """Finish the change that is being made, and make no others."""
+        """Finish the change that is being made, and then make no more changes."""
         self._is_stopping = True
         async with self._turn:
             pass
@@ -126,7 +131,7 @@ class CommandChanges:
             for at in range(0, len(asked), PIECE):
                 piece = asked[at : at + PIECE]
                 await self._read(piece)
-                if rest:  # other tasks may have waited for the interpreter meanwhile
+                if rest:  # while the thread ran, other tasks may have waited for the interpreter
                     await asyncio.sleep(rest)
                 while piece:
                     self._need_same(machine, known)
@@ -144,7 +149,7 @@ class CommandChanges:
             return version
 
     def _need_same(self, machine: Rendezvous, known: _Known) -> None:
-        """Raise EnvironmentProblem if a write failed while other tasks ran."""
+        """Raise EnvironmentProblem if a write has failed while this task waited."""
         if self._machine() is not machine or machine.failed or known is not self._known:
             raise EnvironmentProblem("the journal can't be written at present; try again")
 
@@ -164,7 +169,7 @@ class CommandChanges:
             projected.take((one.id, one.text) for one in piece)
 
     async def _read(self, piece: list[Asked]) -> None:
-        """Read filters in a thread; after that, the event loop only looks them up."""
+        """Read filters in a thread, so that the event loop only has to look them up."""
         texts = [text for one in piece if (text := _interest_of(one)) is not None]
         if len(texts) > ALONE:
             await asyncio.get_running_loop().run_in_executor(None, self._prepare, texts)
@@ -172,8 +177,8 @@ class CommandChanges:
     def _place(
         self, machine: Rendezvous, piece: list[Asked], known: _Known, end: float
     ) -> tuple[int, int]:
-        """Place at least one change, and more until the thread time reaches `end`; return the first
-        version, and how many changes were placed."""
+        """Place at least one change, and more until the thread's processor time reaches `end`;
+        return the version of the first, and how many were placed."""
         interests = [_interest_of(one) for one in piece]
         first, held = machine.holding.place(interests, lambda: time.thread_time() < end)
         rows: list[Row] = []
@@ -200,5 +205,5 @@ class CommandChanges:
 
 
 def _interest_of(one: Asked) -> bytes | None:
-    """The filter of a change, encoded as in nodes; None if the change drops the subscription."""
+    """The filter of a change, encoded as in nodes; None if a subscription is dropped."""
     return None if one.text is None else pack_interest(one.text.encode(), one.dialect)

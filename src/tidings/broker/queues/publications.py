@@ -3,19 +3,20 @@
     publication, run of publications ──> nothing waits, and the slice is not over ──> machine
            └──────> turns ──> a slice of time, then the event loop has its turn ──> machine
 
-Parts that are handed over wait here too, in pieces, under the name of their source. Publications of
-one publisher that arrive together wait as one run, and waiting runs are joined. If the first part
-of a run takes a long time, the rest waits for the publisher's next turn. A single publication is
-processed at once. When many publications arrive, publishers take turns. Publications from one
-router count as one publisher if the names of their publishers agree up to the first "/". So all
-guests behind a router count as one, which is intended, because guests can use any name.
+The parts that sources hand over wait here too, in pieces, under the name of their source.
+Publications of one publisher that arrive together wait as one run, and waiting runs are joined. If
+the first part of a run takes a long time, the rest waits for the publisher's next turn. A single
+publication is processed at once. When many publications arrive, publishers take turns. Publications
+from one router count as publications of one publisher if the names of their publishers agree up to
+the first "/". So all guests behind a router count as one, which is intended, because guests can use
+any name.
 
-While neighbours also ask for nodes of new filters, which needs the event loop as well, runs begin
-at most once every GATHERED seconds. Then each run has more publications, and each publication costs
-less.
+Questions about new filters need the event loop too. While neighbours ask such questions, a run
+begins at most once every GATHERED seconds. Then each run has more publications, and each
+publication costs less.
 
-Publications are *behind* if the queue has not been empty for a while. Then questions about filters,
-which can wait longer, get less time (backlog.py, preparing.py).
+Publications are *behind* if the queue has held some without a break for a while. Then questions
+about filters, which can wait longer, get less time (backlog.py, preparing.py).
 """
 
 from __future__ import annotations
@@ -31,14 +32,15 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.root import MOST_ROWS, Piece, Run, join_runs
 
 SLICE = 0.002  # seconds
-# Seconds between the beginnings of two runs, in the time SHARED after a question about a filter.
+# GATHERED: seconds from the start of one run to the start of the next, if a question about a filter
+# arrived less than SHARED seconds ago.
 GATHERED, SHARED = 0.004, 0.02
-# Publications are behind if the queue has not been empty for this many seconds.
+# Publications are behind if the queue has held some without a break for this many seconds.
 BEHIND = GATHERED + 0.005
-LINGER = 2, 5  # runs wait this many turns of the event loop for more publications: least, most
+LINGER = 2, 5  # turns of the event loop for which runs wait for more publications: least, most
 MOST_BYTES = 4 << 20  # the most bytes that may wait from one link
 MOST_BYTES_ALL = 64 << 20  # the most bytes that may wait from all links together
-OVERHEAD = 256  # bytes that a waiting publication takes besides its content and payload
+OVERHEAD = 256  # bytes that a waiting publication takes in addition to its content and payload
 
 Waiting = m.Publish | m.HandOver | Piece | Run
 
@@ -52,12 +54,12 @@ class Publications:
         self._done = done
         self._turns: Turns[Waiting] = Turns("publications", MOST_BYTES, MOST_BYTES_ALL)
         self._until = 0.0
-        self._since = 0.0  # when the queue was last empty
+        self._since = 0.0  # the last time at which the queue was empty
         self.count = 0  # publications received so far
         self._scheduled = False
         self._rows = self._rows_before = 0  # roughly how many publications wait in runs
         self._lingered = 0
-        self._shared_until = self._begun = float("-inf")  # `_begun`: when the last runs began
+        self._shared_until = self._begun = float("-inf")  # `_begun`: when runs last began
 
     def __len__(self) -> int:
         return len(self._turns)
@@ -68,16 +70,16 @@ class Publications:
 
     @property
     def are_behind(self) -> bool:
-        """Have publications waited so long that other work should take less time?"""
+        """Are publications behind, so that other work should take less time?"""
         return len(self) > 0 and time.monotonic() - self._since > BEHIND
 
     def begin(self) -> None:
-        """Begin a slice for a new buffer; until the slice ends, publications may be processed at
+        """A new buffer arrived: begin a slice, during which publications may be processed at
         once."""
         self._until = time.monotonic() + SLICE
 
     def expect_questions(self) -> None:
-        """Note that there was a question about a filter, and that more may follow."""
+        """A question about a filter has arrived, and more may follow."""
         self._shared_until = time.monotonic() + SHARED
 
     def put(self, link: Lane, message: Waiting) -> None:
@@ -120,7 +122,7 @@ class Publications:
         if run.left < left:
             self._rows += run.left
             self._turns.put_first(link, *_place_of(run))
-        else:  # the run would fail again; one by one, only bad publications fail
+        else:  # the whole run would fail again; one by one, only bad publications fail
             for one in reversed(run.take_rest()):
                 self._turns.put_first(link, *_place_of(one))
         self._schedule()
@@ -172,7 +174,7 @@ class Publications:
 
 
 def _place_of(message: Waiting) -> tuple[str, Waiting, int]:
-    """The name in whose turn a message is processed, the message, and its size in bytes."""
+    """The name whose turn a message needs, the message itself, and its size in bytes."""
     if isinstance(message, m.Publish):
         size = OVERHEAD + len(message.content) + len(message.payload)
         return message.publisher.partition("/")[0], message, size

@@ -1,4 +1,4 @@
-"""Fair queues: one sender's flood does not delay the messages of others.
+"""Fair queues, in which a sender of many messages does not delay those of others.
 
     edge ──── link edge ─┬─ writer   ▇             owners take turns,
                          ├─ trudy    ▇▇▇▇▇▇▇▇▇▇    then the links of an owner,
@@ -6,9 +6,9 @@
     guests ─┬ link g1 ──── g1        ▇▇▇           the items of a name stay in order
             └ link g2 ──── g2        ▇▇▇▇▇▇▇▇▇
 
-An owner is a bound name or a guest token. All links and names of an owner share its turns. A long
-turn counts as several, for the owner, the link and the name. Each step takes time logarithmic in
-the number of waiting keys.
+The owner of an item is a bound name or a guest token. All links and names of an owner share the
+owner's turns. A long turn counts as several, for the owner, the link and the name. Each step takes
+time logarithmic in the number of waiting keys.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Generic, TypeVar
 from tidings.broker.links import Lane
 
 TURN = 0.0001  # seconds; at least this much is charged for a turn
-REST_BEHIND = 6.0  # other work pauses this many times its duration, while publications are behind
+REST_BEHIND = 6.0  # while publications are behind, other work pauses this many times its duration
 MOST_USED = 10_000  # the most keys whose used time is remembered
 
 Item = TypeVar("Item")
@@ -30,14 +30,15 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class FairLine(Generic[Key]):
-    """A line of keys; the key that has used the least time is next. A key that joins starts with
-    the time of the key served last, or with its own recorded time if that is longer."""
+    """A line of keys: the next key to be served is the one that has used the least time. A key that
+    joins the line starts with as much used time as the key served last, or with its own recorded
+    time if that is more."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Key]] = []  # seconds used, number of the turn, key
         self._turns: dict[Key, int] = {}  # the number of each key's current turn
         self._used: dict[Key, float] = {}  # seconds
-        self._clock = 0.0  # seconds used, before its turn, by the key that was served last
+        self._clock = 0.0  # the seconds that the key served last had used before its turn
         self._number = 0
 
     def __len__(self) -> int:
@@ -47,7 +48,7 @@ class FairLine(Generic[Key]):
         return key in self._turns
 
     def join(self, key: Key) -> None:
-        """Join the line, behind all keys that have used as much time or less."""
+        """Put a key into the line, behind all keys that have used as much time or less."""
         self._number += 1
         self._turns[key] = self._number
         heappush(self._heap, (max(self._clock, self._used.get(key, 0.0)), self._number, key))
@@ -61,7 +62,7 @@ class FairLine(Generic[Key]):
             used, number, key = heappop(self._heap)
             if self._turns.get(key) != number:
                 continue  # the key has left
-            if self._used.get(key, 0.0) > used:  # the key was charged since it joined
+            if self._used.get(key, 0.0) > used:  # the key was charged after it joined
                 self.join(key)
                 continue
             self._clock = used
@@ -70,11 +71,11 @@ class FairLine(Generic[Key]):
 
     def charge(self, key: Key, seconds: float) -> None:
         self._used[key] = max(self._used.get(key, 0.0), self._clock) + seconds
-        if len(self._used) > MOST_USED:  # drop keys whose used time no longer matters
+        if len(self._used) > MOST_USED:  # forget keys whose used time no longer matters
             self._used = {one: used for one, used in self._used.items() if used > self._clock}
 
     def forgive(self) -> None:
-        """Forget the time used so far, because nobody had to wait."""
+        """Forget how much time each key has used, because nobody had to wait."""
         self._used.clear()
 
 
@@ -133,14 +134,14 @@ class Turns(Generic[Item]):
             link.read(self._reason, on=False)
 
     def put_first(self, link: Lane, name: str, item: Item, size: int = 1) -> None:
-        """Put back the unfinished rest of an item. The rest goes before the other items of its
-        name, and waits for the name's next turn."""
+        """Put back the unfinished rest of an item. The rest goes to the head of its name's queue,
+        and waits for the name's next turn."""
         self.put(link, name, item, size)
         queue = self._waiting[link].queues[name]
         queue.rotate(1)
 
     def take_more(self, link: Lane, name: str, fits: Callable[[Item], bool]) -> Iterator[Item]:
-        """Take the next items of a name out of turn, as long as `fits` accepts them."""
+        """Take the next items of a name as long as `fits` accepts them, even out of turn."""
         waiting = self._waiting.get(link)
         queue = None if waiting is None else waiting.queues.get(name)
         while waiting is not None and queue and fits(queue[0][0]):
@@ -152,7 +153,7 @@ class Turns(Generic[Item]):
             yield item
 
     def _leave(self, link: Lane, waiting: Waiting[Item], name: str) -> None:
-        """Remove a name that has no more items from its lines."""
+        """Remove a name from its lines, because it has no more items."""
         owner = link.owner
         del waiting.queues[name]
         waiting.names.leave(name)
@@ -201,8 +202,8 @@ class Turns(Generic[Item]):
         return link, name, item
 
     def serve(self, take: Callable[[Lane, Item], None], until: float) -> None:
-        """Pass waiting items to `take`, at least one, until the clock reaches `until`. Then resume
-        reading from links with few waiting items."""
+        """Pass at least one waiting item to `take`, and more until the clock reaches `until`. Then
+        resume reading from links with few waiting items."""
         before = time.monotonic()
         while self._count:
             link, name, item = self._take()
@@ -217,8 +218,8 @@ class Turns(Generic[Item]):
     def _serve_alone(
         self, take: Callable[[Lane, Item], None], link: Lane, name: str, until: float
     ) -> float:
-        """Serve items without turns while all of them have the same name; return the time now. The
-        last item stays in the queue, so that the name keeps its place in the lines."""
+        """While all waiting items have the same name, serve them without turns; return the current
+        time. The last item stays in the queue, so that the name keeps its place in the lines."""
         now = time.monotonic()
         waiting = self._waiting.get(link)
         queue = None if waiting is None else waiting.queues.get(name)
@@ -239,8 +240,8 @@ class Turns(Generic[Item]):
         self._owners.charge(link.owner, seconds)
 
     def charge(self, link: Lane, name: str, seconds: float) -> None:
-        """Charge an owner, a link and a name. Others then go first until they have used as much
-        time."""
+        """Charge time to an owner, a link and a name. Other keys then go first until they have used
+        as much time."""
         self._owners.charge(link.owner, seconds)
         if link.owner in self._links:
             self._links[link.owner].charge(link, seconds)
@@ -248,7 +249,8 @@ class Turns(Generic[Item]):
             self._waiting[link].names.charge(name, seconds)
 
     def forget(self, link: Lane) -> None:
-        """Drop the items of a closed link. Its client repeats everything when it reconnects."""
+        """Drop the items of a closed link. The client at the other end repeats everything when it
+        reconnects."""
         owner = link.owner
         waiting = self._waiting.pop(link, None)
         if waiting is not None:
@@ -273,9 +275,9 @@ class Turns(Generic[Item]):
                         link.read(self._reason, on=True)
 
     def _has_much(self, owner: str, parts: int) -> bool:
-        """Does an owner use more than `1 / parts` of its limit? If the queues of all owners
-        together are too long, the limit of each is an equal share, so that only owners above their
-        share are paused."""
+        """Do the waiting items of an owner take more than `1 / parts` of the owner's limit? If the
+        queues of all owners together are too long, each owner's limit is an equal share, so that
+        only owners above this share are paused."""
         share = self._shares.get(owner, 0) * parts
         if share > self._most_of_owner:
             return True

@@ -1,6 +1,6 @@
 """The frames of many notifications, all created at once.
 
-Each frame is the same as the one that `frames.encode_marked` creates for its notification.
+`frames.encode_marked` would create the same frame for each notification.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class FrameRun(msgspec.Struct, frozen=True):
 
 def encode_block(block: Block, epoch: int, labels: Sequence[bytes]) -> FrameRun:
     """The frames of the notifications of a block that have marks. `labels` are the encoded labels
-    of its distinct nodes."""
+    of the block's distinct nodes."""
     # the module has kernels, so it is imported only when needed
     from tidings.broker.released import frame_kernels as kernels
 

@@ -19,8 +19,9 @@ def lay_out(
     kind, version: the bytes of the frames; name uint8; epoch uint64; serial, stamp: those of the
     first of m notifications; mark_starts int64 [m + 1]; marks uint8, 16 bytes for each of k marks;
     which int64 [k]: the position of each mark's node among d nodes; label_starts int64 [d + 1] and
-    labels uint8: the labels of these nodes; payload_starts int64 [m + 1] and payloads uint8. Sets
-    out uint8, and starts and ends int64 [m]: where each frame begins and ends.
+    labels uint8: the labels of these nodes; payload_starts int64 [m + 1] and payloads uint8. Writes
+    the frames into out (uint8), and into starts and ends (int64 [m]) where each frame begins and
+    ends.
     """
     at, found = 0, 0
     for row in range(len(mark_starts) - 1):

@@ -1,7 +1,7 @@
 """Loads the kernels for parts that are handed over and for runs of publications, before the first
 part or run arrives.
 
-Without a cache, compiling the kernels takes a few seconds, during which nobody would be served.
+Without a cache, compiling the kernels takes a few seconds, during which no client would be served.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ FEW = 8  # the number of frames in the run that loads the kernels
 
 @cache
 def load_block_kernels() -> None:
-    """Compile or load the kernels, once per process, for the types they are called with."""
+    """Compile or load the kernels for the types of arguments that they are called with. This is
+    done once per process."""
     starts, nodes = np.array([0, 1, 3]), np.array([1, 1, 2])
     marks, matched = number_alone(starts, nodes)
     payloads = PayloadColumns(np.array([0, 1, 2]), b"ab")

@@ -21,7 +21,7 @@ from tidings.routing.root import (
 )
 
 MOST_SINGLE = 1_000_000  # the most labels in the cache
-MOST_LABELS = 8 << 20  # bytes of labels; if there are more, a label has only the node of its mark
+MOST_LABELS = 8 << 20  # bytes; if labels take more, each label has only the node of its mark
 
 
 class FramedRendezvous(Rendezvous):
@@ -47,7 +47,7 @@ class FramedRendezvous(Rendezvous):
             keeps_order=keeps_order,
         )  # fmt: skip
         self.released: list[bytes | FrameRun] = []
-        # the encoded initial labels of nodes
+        # node -> its initial label, encoded
         self._labels: NodeCache[bytes] = self.caches.add(NodeCache())
         self._alone: dict[int, bytes] = {}  # labels of one node, for notifications with many marks
 
@@ -60,7 +60,7 @@ class FramedRendezvous(Rendezvous):
         self.released.append(frames.encode_marked(front, record.marks, labels))
 
     def release_block(self, block: Block) -> None:
-        """Encode the notifications of a block, one by one if any of them has many marks."""
+        """Encode a block of notifications together, or one by one if any has many marks."""
         widest = int(np.diff(block.marks.starts).max(initial=0))
         if widest > MOST_LISTED:
             super().release_block(block)

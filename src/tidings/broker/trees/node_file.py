@@ -30,7 +30,7 @@ TOKEN = ".token"  # the suffix of the file with a preprocessor's token
 
 
 class NodeKeys(NamedTuple):
-    """The secrets of nodes, by node name. `tidings up` generates new ones at each start."""
+    """The secrets of nodes, by node name. `tidings up` generates new secrets at each start."""
 
     tokens: dict[str, str]  # the tokens with which nodes connect to each other
     tickets: dict[str, tuple[str, str]]  # private and public keys of nodes that sign tickets
@@ -39,7 +39,7 @@ class NodeKeys(NamedTuple):
 def make_keys(tree: Tree) -> NodeKeys:
     """New secrets for all nodes. If there are preprocessors, all other nodes sign tickets, so that
     no agent shows its token to a preprocessor. If the tree's file names a ticket key, all these
-    nodes sign with it."""
+    nodes sign with this key."""
     tokens = {one.name: secrets.token_urlsafe(24) for one in tree.members}
     signing = [one.name for one in tree.members if one.tagger is None]
     if tree.ticket_key is not None:
@@ -84,8 +84,8 @@ def write_secrets(tree: Tree, member: Member, keys: NodeKeys) -> dict[str, str]:
 
 
 def _write_tagger_file(tree: Tree, member: Member, keys: NodeKeys) -> str:
-    """The text of a preprocessor's file. It accepts the tickets of routers, and of the rendezvous
-    point of its channel."""
+    """The text of a preprocessor's file. The preprocessor accepts the tickets of routers, and of
+    the rendezvous point of its channel."""
     signed = [
         one.name
         for one in tree.members
@@ -107,7 +107,8 @@ def scheme_of(tree: Tree) -> str:
 
 
 def _limits_of(tree: Tree, member: Member) -> dict[str, Any]:
-    """The limits of a node: those of its channel or of the root override those of all nodes."""
+    """The limits of a node. Limits that the file sets for the node's channel, or for the root,
+    override those for all nodes."""
     own = tree.channels.get(member.channel)
     if own is not None:
         return {**tree.limits, **own.limits}
@@ -200,8 +201,8 @@ def _write_file(plain: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]
 
 
 def list_other_roots(tree: Tree, member: Member) -> list[str]:
-    """The rendezvous points of other channels that a router connects to: all of them if it can
-    connect to the root, otherwise none."""
+    """The rendezvous points of other channels to which a router connects. A router that can connect
+    to the root connects to all of them, and any other router to none."""
     if tree.members[0].name not in member.upstreams or member.tagger is not None:
         return []
     return [other_root(channel) for channel in tree.channels]

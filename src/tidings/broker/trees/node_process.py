@@ -22,12 +22,12 @@ class NodeProcess:
         self.member = member
         self.state = ProcessState.STARTING
         self.port = member.listen.port
-        self.again = 0.0  # when it will be restarted
+        self.again = 0.0  # when the node will be restarted
         self.starts = 0
         self.heard = False  # was there a sign of life since the last check?
         self.process: asyncio.subprocess.Process | None = None
-        self.rights: tuple[object, object] = None, None  # the tokens and keys that its file has
-        self.known = asyncio.Event()  # set when its port is known
+        self.rights: tuple[object, object] = None, None  # the tokens and keys in the node's file
+        self.known = asyncio.Event()  # set when the node's port is known
         self.listening = asyncio.Event()
         if self.port:
             self.known.set()

@@ -1,10 +1,10 @@
 """A tree of nodes as processes on this machine: started, kept running, and stopped in order.
 
-Each node is `tidings router`, or `tidings preprocessor`, with its own file. Its stdin is a pipe
-that nobody writes to: when the process at the other end ends for any reason, the node exits. Its
-event loop writes a sign of life to stdout each second. A node that is silent for too long is killed
-and restarted. Its port is not probed, because under a flood of connections a probe can fail even if
-the node is healthy. Its stderr goes to a log.
+Each node is `tidings router`, or `tidings preprocessor`, with its own file. The stdin of a node is
+a pipe that nobody writes to. When the process at the other end of the pipe ends, for any reason,
+the node exits. The node's event loop writes a sign of life to stdout each second. A node that is
+silent for too long is killed and restarted. The port of a node is not probed, because under a flood
+of connections a probe can fail even if the node is healthy. The stderr of a node goes to a log.
 
     folder/journal.db    the journal of the rendezvous point; NAME.journal.db for another channel
     folder/NAME.toml     the file of a node; it contains tokens, so only the owner may read it
@@ -46,7 +46,7 @@ from tidings.model import EnvironmentProblem
 PAUSE = (0.5, 10.0)  # seconds before a dead node is restarted: at first, and at most
 LOOK = 1.0  # seconds between two checks for silent nodes
 SETTLED = 30.0  # seconds of running after which a node counts as healthy
-ENDING = 4.0  # seconds in which all nodes must exit; the watchdog of the command waits for 6
+ENDING = 4.0  # seconds within which all nodes must exit; the command's watchdog waits 6 s
 MOST_LOG = 16 << 20  # bytes; the content of a longer log is moved to the old log
 STARTING = 20  # a starting node, which reads its journal, may be silent this many times longer
 _SIGNALS = {one.value: one.name for one in signal.Signals}
@@ -65,7 +65,7 @@ class RunningTree:
         self._tasks: list[asyncio.Task[None]] = []
         self._lock: int | None = None
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Holds an exception once the tree can't keep running."""
+        """Gets an exception when the tree can't keep running."""
 
     @property
     def root(self) -> NodeProcess:
@@ -73,12 +73,13 @@ class RunningTree:
 
     @property
     def authorities(self) -> str | None:
-        """The file with the certificates to trust for the nodes; None for those that the machine
-        trusts."""
+        """The file with the certificates that must be trusted for the nodes; None if the
+        certificates that the machine trusts are enough."""
         return None if self.tree.tls is None else self.tree.tls.authorities
 
     def watch_address(self) -> tuple[str, str, str]:
-        """The address of the rendezvous point, and the name and token to watch it with."""
+        """The address of the rendezvous point, and the name and token with which to watch the
+        rendezvous point."""
         channel = f"/{self.tree.channel}" if self.tree.channel else ""
         address = f"{scheme_of(self.tree)}://{self.root.address(self.root.member.reached)}{channel}"
         return address, WATCHER, self._keys.tokens[self.root.name]
@@ -86,7 +87,7 @@ class RunningTree:
     # -- starting ------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Start all nodes, and wait until they listen; raise EnvironmentProblem if one can't
+        """Start all nodes, and wait until they listen; raise EnvironmentProblem if a node can't
         start."""
         self._prepare()
         self._tasks = [asyncio.create_task(self._keep(one)) for one in self.branches.values()]
@@ -121,7 +122,7 @@ class RunningTree:
         except Exception as problem:
             if not self.failure.done():
                 self.failure.set_exception(problem)
-                self.failure.exception()  # avoids asyncio's warning if nobody retrieves it
+                self.failure.exception()  # if nobody retrieves it, asyncio would warn
 
     async def _run_repeatedly(self, branch: NodeProcess) -> None:
         member = branch.member
@@ -133,7 +134,7 @@ class RunningTree:
         while True:
             began = time.monotonic()
             how = await self._run(branch)
-            if not branch.listening.is_set():  # the node never listened; a restart would not help
+            if not branch.listening.is_set():  # it never listened; a restart would not help
                 log = self._log_of(branch)
                 raise EnvironmentProblem(f"{branch.name} can't be started: {how} (see {log})")
             if time.monotonic() - began > SETTLED:
@@ -175,8 +176,8 @@ class RunningTree:
         return reason.removeprefix(ERROR) if reason.startswith(ERROR) else f"exit code {code}"
 
     async def _watch(self, branch: NodeProcess, process: asyncio.subprocess.Process) -> None:
-        """Kill a node that gives no sign of life for too long. Checks are counted, not seconds, so
-        no node is killed because this process was suspended or the machine slept."""
+        """Kill a node that gives no sign of life for too long. Not seconds but checks are counted,
+        so that no node is killed because this process was suspended or the machine slept."""
         branch.heard, silent = True, 0
         while True:
             await asyncio.sleep(LOOK)
@@ -192,7 +193,7 @@ class RunningTree:
 
     def _note_listening(self, branch: NodeProcess) -> None:
         branch.state = ProcessState.RUNNING
-        branch.heard = True  # a running node is not silent for long
+        branch.heard = True  # listening is a sign of life too
         branch.known.set()
         branch.listening.set()
         again = "" if branch.starts == 1 else " again"
@@ -219,9 +220,9 @@ class RunningTree:
         return self.tree.tokens, self.tree.grants
 
     def renew(self, found: Tree) -> None:
-        """Apply the file, which was read again: all nodes use its tokens and its keys of grants,
-        and all rendezvous points its kinds of interest. The rendezvous points also read their
-        ontologies again."""
+        """Apply the tree's file after it was read again: all nodes now use its tokens and its keys
+        of grants, and all rendezvous points use its kinds of interest. The rendezvous points also
+        read their ontologies again."""
         if found.is_guarded != self.tree.is_guarded:
             there = "no [tokens], but there were some"
             if found.is_guarded:
@@ -256,8 +257,8 @@ class RunningTree:
     # -- stopping ------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """Stop all nodes, each before the one above it, and kill those that take too long. Killing
-        is safe, because everything they acknowledged is on the disk."""
+        """Stop all nodes, each before the node above it, and kill nodes that take too long. It is
+        safe to kill nodes, because everything that they acknowledged is on the disk."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

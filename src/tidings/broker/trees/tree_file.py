@@ -115,8 +115,8 @@ def load_tree(path: str | Path) -> Tree:
 
 
 def _find_misplaced(data: dict[str, Any]) -> Iterator[Problem]:
-    """Tables of preprocessors that are in [preprocessor] by mistake: that table describes the kind
-    of interest."""
+    """Tables that describe preprocessors, but are in [preprocessor] by mistake; [preprocessor]
+    describes the kind of interest."""
     table = data.get("preprocessor")
     for name, one in table.items() if isinstance(table, dict) else ():
         if isinstance(one, dict) and name not in PreprocessorTable.__struct_encode_fields__:

@@ -120,7 +120,7 @@ def find_member_problems(file: TreeTables) -> Iterator[Problem]:
 
 
 def _find_tagger_problems(file: TreeTables, names: set[str]) -> Iterator[Problem]:
-    """The problems with preprocessors; `names` are those of the other nodes."""
+    """The problems with preprocessors; `names` are the names of the other nodes."""
     for name, one in file.preprocessors.items():
         where, place = f"preprocessors.{name}", ("preprocessors", name)
         if name in names:
@@ -180,7 +180,7 @@ def other_root(channel: str) -> str:
 
 
 def _circle(above: dict[str, list[str]]) -> str:
-    """A cycle, as "a -> b -> a": each node is below the next one."""
+    """A cycle of nodes, such as "a -> b -> a", in which each node is below the next one."""
     seen = [next(iter(above))]
     while (upstream := next(one for one in above[seen[-1]] if one in above)) not in seen:
         seen.append(upstream)

@@ -1,4 +1,4 @@
-"""The settings in a tree's file, and the nodes that they describe."""
+"""The settings in a tree's file, and the nodes that the settings describe."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class TaggerTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A preprocessor that runs as a process."""
 
     listen: str | int = 0
-    host: str | None = None  # the host by which agents reach it
+    host: str | None = None  # the host by which agents reach the preprocessor
     channel: str | None = None
     key: str | None = None  # the file with the private key that signs grants
 
@@ -63,7 +63,7 @@ class OtherRoot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     extra: Extra | None = None
     preprocessor: PreprocessorTable = PreprocessorTable()
     relations: RelationsTable | None = None
-    limits: dict[str, Any] = {}  # they replace those of the tree
+    limits: dict[str, Any] = {}  # they override the limits of the tree
 
 
 class Tree(msgspec.Struct, frozen=True):
@@ -80,20 +80,20 @@ class Tree(msgspec.Struct, frozen=True):
     grants: dict[str, str] | None  # public keys whose grants are accepted, by name
     times: dict[str, float]
     patience: float
-    members: tuple[Member, ...]  # each member comes after the one above it; the root is the first
+    members: tuple[Member, ...]  # each member follows the member above it; the root is the first
     channels: dict[str, OtherRoot] = {}  # other channels
     direct: Direct | None = None
     ticket_key: Path | None = None
     limits: dict[str, Any] = {}
-    root_limits: dict[str, Any] = {}  # limits of the root; they override those of the tree
+    root_limits: dict[str, Any] = {}  # limits of the root; they override the limits of the tree
     tickets: dict[str, str] = {}  # public keys of other nodes whose tickets are accepted, by name
     tls: Tls | None = None  # its paths are absolute, and may contain `{name}`
     relations: RelationsTable | None = None
-    warnings: tuple[str, ...] = ()  # files that others may read, and odd tokens
+    warnings: tuple[str, ...] = ()  # files that other users may read, and odd tokens
 
     @property
     def is_guarded(self) -> bool:
-        """Must everybody who connects have a token or a certificate?"""
+        """Must every client have a token or a certificate?"""
         return _is_guarded(self.tokens, self.tls)
 
     @property
@@ -107,7 +107,7 @@ class Tree(msgspec.Struct, frozen=True):
 class RootTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str = "root"
     listen: str | int = 0
-    limits: dict[str, Any] = {}  # they replace those of the tree
+    limits: dict[str, Any] = {}  # they override the limits of the tree
 
 
 class RouterTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

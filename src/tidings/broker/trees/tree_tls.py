@@ -1,7 +1,8 @@
-"""The certificates of a tree's nodes, checked before any of them is started.
+"""Checks the certificates of a tree's nodes before any node is started.
 
-A node whose certificate the others do not trust would start, but never connect to the node above
-it. So all handshakes that the tree will need are made here once, in memory, with the same settings.
+A node whose certificate the other nodes do not trust would start, but never connect to the node
+above it. So all the TLS handshakes that the tree will need are tried here, in memory, with the same
+settings.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tidings.network import (
     server_context,
 )
 
-NAME = "{name}"  # stands for the name of a node in the paths of certificates
+NAME = "{name}"  # in the paths of certificates, this is replaced with the name of a node
 _ROUNDS = 10  # the most rounds of a handshake
 
 
@@ -78,7 +79,7 @@ def _server(tls: Tls) -> ssl.SSLContext:
 
 
 def _shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> str:
-    """Why a client can't connect to a server; empty if it can."""
+    """Why a client can't connect to a server; empty if it can connect."""
     up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
     lower = client.wrap_bio(down, up, server_hostname=host)
     upper = server.wrap_bio(up, down, server_side=True)

@@ -1,9 +1,9 @@
 """One compilation of a channel's nodes: the plan, the process that compiles, and the result.
 
     begin ──> plan, written to a file ──> process ──> folder, opened ──> adopted
-    meanwhile the nodes change; what changed since the beginning is put on top of the new folder
+    if nodes change meanwhile, the changes since `begin` are applied on top of the new folder
 
-`run` blocks, and is called in a thread. It returns None if the process fails; then the current
+`run` blocks, and is called in a thread. `run` returns None if the process fails; then the current
 nodes stay in use.
 """
 
@@ -41,8 +41,8 @@ class Compilation:
         self.cut = cut
         self.generations = generations
         self.graph: NodeGraph | None = None
-        """The graph of the result. Creating it takes tens of milliseconds, too long for the event
-        loop."""
+        """The graph of the result. Creating the graph takes tens of milliseconds, which is too long
+        for the event loop."""
         self._measure = measure
         self._process: subprocess.Popen[bytes] | None = None
         self._is_stopped = False
@@ -70,7 +70,8 @@ class Compilation:
         return found
 
     def run_here(self) -> Compiled:
-        """Compile in this process, and open the result. This blocks everything else."""
+        """Compile in this process, and open the result. Nothing else in the process runs
+        meanwhile."""
         compile_nodes(self._full_plan())
         return open_compiled(Path(self.plan.folder), self.plan.setting)
 
@@ -92,7 +93,7 @@ class Compilation:
             raise TidingsError(f"the process exited with code {process.returncode}: {last:.300}")
 
     def stop(self) -> None:
-        """End the process, if it runs; `run` then returns None."""
+        """End the process if it is running; `run` then returns None."""
         self._is_stopped = True
         if self._process is not None:
             self._process.kill()

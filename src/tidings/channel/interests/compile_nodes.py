@@ -7,10 +7,10 @@
     edges of the nodes whose parents changed ────merge─> edges
 
 If the edges are not known, as after a start without a compiled folder, all filters are joined with
-all filters once, to find the coverings. Cost: 45 s and 2 GB for 1,000,000 `mixed` filters from
-their texts; a merge parses only the filters that were added. The diagrams of wide filters, with
-their implications, are built here too, within fixed budgets (matching/diagrams/planning). Their
-tests are ordered by the pass rates that the rendezvous point has measured.
+each other once, to find the coverings. Cost: compiling 1,000,000 `mixed` filters from their texts
+takes 45 s and 2 GB; a merge parses only the filters that were added. The diagrams of wide filters,
+with their implications, are built here too, within fixed budgets (matching/diagrams/planning). The
+tests in diagrams are ordered by the pass rates that the rendezvous point has measured.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ NICE = 5  # lower priority than processes that match and place filters
 
 
 class PlannedEdges(msgspec.Struct, frozen=True):
-    """The parents of the nodes whose parents changed, by number: int64 arrays as bytes."""
+    """The new parents of the nodes whose parents have changed, by number: int64 arrays as bytes."""
 
     numbers: bytes
     starts: bytes
@@ -65,11 +65,11 @@ class Plan(msgspec.Struct, frozen=True):
     most_parts: int | None
     base: str  # the identity of the compiled nodes to merge with; empty if there are none
     gone: bytes  # int64: numbers of compiled nodes that were removed
-    numbers: bytes  # int64, ascending: nodes that were added
+    numbers: bytes  # int64, ascending: numbers of nodes that were added
     texts: list[str]
     edges: PlannedEdges | None  # None: not known
     predicates: list[str] = []  # the names of predicates that filters may call
-    measured: bytes = b""  # how often tests of diagrams passed until now
+    measured: bytes = b""  # how often the tests of diagrams have passed so far
 
     @property
     def setting(self) -> Setting:

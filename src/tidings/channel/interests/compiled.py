@@ -1,12 +1,12 @@
 """The compiled nodes of a channel: a folder of mapped arrays that is replaced as a whole.
 
-    manifest.json     counts, and what the filters were read with
+    manifest.json     counts, and the settings for reading filters
     nodes, edges ...  numbers, kinds, identities; parents and children (places)
     boxes, corners ...    the index that finds the neighbours of a new filter
     index/            the matcher over the plain and wide filters, with all texts and diagrams
 
-The folder can be rebuilt from the journal. So if it does not match (another version of the program,
-other declared attributes, a damaged file), it is not used, and the nodes are compiled again.
+The folder can be rebuilt from the journal. So a folder that does not match (another version of the
+program, other declared attributes, a damaged file) is not used, and the nodes are compiled again.
 
 Memory: 430 bytes per `mixed` filter, texts included, all of it mapped; docs/performance.md has the
 details.
@@ -59,7 +59,8 @@ class Setting(NamedTuple):
     attributes: Attributes | None = None
     most_parts: int | None = None
     kind: Kind = Kind()
-    """Turns interests into filters. Compiled nodes have filters in SQL, and do not need it."""
+    """Turns interests into filters. The filters of compiled nodes are in SQL, and are read without
+    it."""
 
     def notes(self) -> dict[str, Any]:
         declared = None if self.attributes is None else self.attributes.to_declared()
@@ -78,8 +79,8 @@ class Setting(NamedTuple):
 
 @cache
 def _program() -> str:
-    """A digest of the source code that reads and compiles filters. A different version of the
-    source may read or compile them differently."""
+    """A digest of the source code that reads and compiles filters. Another version of the source
+    code may read or compile filters differently."""
     rooms = (Path(str(room.__file__)).parent for room in (model, filters, matching))
     return " ".join(map(sources_digest, rooms))
 
@@ -116,10 +117,10 @@ class Compiled:
         self.graph = graph
         self.keys = keys
         self.kinds = kinds  # uint8 [N]
-        self.matcher = matcher  # its ids are places
+        self.matcher = matcher  # the matcher's ids are places
         self.index = index
         self.texts = texts  # an Arrow column, by place
-        self._ranked = keys.ranked.data  # reads single elements faster than an array
+        self._ranked = keys.ranked.data  # single elements are read faster from a view
 
     def __len__(self) -> int:
         return len(self.kinds)
@@ -154,8 +155,8 @@ def save(
     texts: pa.ChunkedArray,
     measured: bytes = b"",
 ) -> None:
-    """Write the folder, and replace the existing folder. `measured` are counts of tests, which
-    decide their order in diagrams."""
+    """Write the folder, and replace the existing folder. `measured` has counts of how often tests
+    passed, which decide the order of tests in diagrams."""
     index = BoxIndex(segment, len(kinds)).arrays
     with replacing(path) as folder:
         save_segment(folder / "index", segment, texts, measured)

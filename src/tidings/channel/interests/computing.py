@@ -11,9 +11,9 @@ No owner is charged for the filters of others, and no filter of an owner within 
 aside. If the filters of many owners together need longer than the limit for matching all at once,
 this limit is raised.
 
-Most computed conditions test a text attribute, and are null without it. So filters are grouped by
-an attribute that they need, and each group has its own matcher. A notification without the
-attribute never reaches the group.
+Most computed conditions test a text attribute, and are null if the event lacks it. So filters that
+need the same attribute form a group, which has its own matcher. Notifications without the attribute
+are never matched against the group.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from tidings.routing.root import TooMuchWork
 
 BYTES = 100_000  # a notification of this many bytes doubles the share of an owner
 COLD = 4  # in the first attempt, caches may be empty, so each owner gets this many shares
-ROOM = 2  # matching all at once may take this many times the time that all filters needed last
+ROOM = 2  # matching all filters at once may take this many times their last total time
 MOST = 1.0  # seconds after which a notification is refused, even if owners have time left
-MOST_NEEDED = 64  # the most attributes with their own matcher, which takes about 10 KB
+MOST_NEEDED = 64  # the most attributes that get their own matcher, of about 10 KB
 
 Owners = Callable[[int], Sequence[str]]
 
@@ -58,7 +58,7 @@ class ChargedMatch(msgspec.Struct):
     """The result of matching filter by filter."""
 
     matched: list[int] = []
-    over: dict[int, str] = {}  # nodes that were not matched, with the owner whose share was used up
+    over: dict[int, str] = {}  # nodes that were left out, with the owner whose share was used up
     spent: dict[str, float] = {}  # seconds, by owner
 
 
@@ -108,12 +108,12 @@ class Computing:
 
     def match(self, event: Mapping[str, object], size: int) -> list[int]:
         """The nodes that match a notification of `size` bytes; raises TooMuchWork if matching takes
-        longer than allowed for all filters together."""
+        longer than all filters together may take."""
         reached = self._reachable_matchers(event) if self._matchers else ()
         if not reached:
             return []
         seconds = self._all * _size_factor(size)
-        with contextlib.suppress(WorkError):  # the first attempt may also build the index
+        with contextlib.suppress(WorkError):  # the first attempt may have to build the index too
             return _match(reached, event, seconds)
         try:
             return _match(reached, event, seconds)
@@ -131,11 +131,11 @@ class Computing:
 
     def match_each(self, event: Mapping[str, object], size: int, owners: Owners) -> ChargedMatch:
         """The nodes that match, and those that exceed the share of an owner. This visits every
-        filter, but is rarely needed: afterwards, either some filters are set aside, or the limit
-        for matching all at once is higher."""
+        filter on its own, but is rarely needed: afterwards, either some filters are set aside, or
+        the limit for matching all filters at once is higher."""
         share = self._share * _size_factor(size)
         found = self._charge(event, owners, COLD * share)
-        if max(found.spent.values(), default=0) > share:  # cold caches, or a slow filter
+        if max(found.spent.values(), default=0) > share:  # caches are cold, or a filter is slow
             found = self._charge(event, owners, share)
         spent = sum(found.spent.values())
         self._all = self._share if found.over else max(self._all, ROOM * spent / _size_factor(size))
@@ -193,7 +193,7 @@ def _is_there(event: Mapping[str, object], name: str | None) -> bool:
 
 
 def find_required_attribute(form: Form) -> str | None:
-    """An attribute that every box of a filter needs, or None."""
+    """An attribute without which no box of a filter can match; None if there is none."""
     found: set[str] | None = None
     for box in (form.hull,) if form.boxes is None else form.boxes:
         names: set[str] = set()
@@ -205,7 +205,7 @@ def find_required_attribute(form: Form) -> str | None:
 
 
 def _strict_in(node: Expression) -> set[str]:
-    """The attributes that make an expression null if they are null."""
+    """The attributes of an expression that make it null whenever one of them is null."""
     match node:
         case Attribute(path):
             return {path[0]}

@@ -4,12 +4,13 @@
     recent, plain      sketches; candidates are compared               (recent.py)
     wide, computing    an index of hulls; candidates are compared      (here)
 
-All nodes above a node that covers the filter cover it too, and need no comparison. The same holds
-for nodes below a node that the filter covers.
+All nodes above a node that covers the filter cover it too, and need no comparison. In the same way,
+all nodes below a node that the filter covers need no comparison.
 
 Comparisons have a budget of STEPS in each direction. Coverings that are not found within the budget
-stay unknown, like those that `covers` misses: tags get longer, but no subscriber misses a
-notification. Plain filters of one box use almost none of the budget.
+stay unknown, like those that `covers` does not find. Unknown coverings make tags longer, but no
+subscriber misses a notification. Comparisons of plain filters with one box use almost none of the
+budget.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from tidings.filters.canonical import AMONG_OTHERS, Form, HullIndex, WorkBudget,
 
 Array = npt.NDArray[Any]
 STEPS = 100_000  # steps in each direction, of about a microsecond each
-PARSING = 50  # steps that parsing a compiled filter again takes
-COMPARING = 8  # one step of a comparison, which may merge sets, costs this many steps of the budget
+PARSING = 50  # parsing a compiled filter again is counted as this many steps
+COMPARING = 8  # steps of the budget for one step of a comparison, which may merge sets
 FEW = 64  # more candidates than this are sorted before they are compared
 
 
@@ -50,7 +51,7 @@ class HullFilters:
 
 
 class Search:
-    """A search in one direction, within a budget."""
+    """Searches the graph in one direction, up or down, within a budget."""
 
     def __init__(
         self, graph: NodeGraph, form: Form, filter_at: Callable[[int], Filter], *, is_up: bool
@@ -67,8 +68,8 @@ class Search:
             self.reach.add(places)
 
     def compare(self, places: Iterable[int], cost: int = 0) -> None:
-        """Add those of the given nodes that are neighbours. Each comparison costs at least `cost`
-        steps."""
+        """Compare the filter with the given nodes, and add those that are neighbours. Each
+        comparison costs at least `cost` steps."""
         found = [place for place in places if place not in self.reach]
         if len(found) > FEW:  # cheapest first, so that as many as possible fit into the budget
             found.sort(key=lambda place: self._filter_at(place).form.weight if not cost else 0)

@@ -13,8 +13,8 @@ from tidings.filters.canonical import Form, is_plain_term
 from tidings.matching.placing import is_plain
 
 PLAIN, WIDE, COMPUTING, NEVER = range(4)
-# Diagrams of wide filters take too long to build in a process with an event loop. So the process
-# that compiles builds and saves them; until then, a wide filter is evaluated by itself.
+# Diagrams of wide filters take too long to build in a process with an event loop. So they are built
+# and saved by the process that compiles; until then, a wide filter is evaluated by itself.
 COMPILED_ENGINE, RECENT_ENGINE = "saved", "trees"
 
 
@@ -27,5 +27,5 @@ def kind_of(form: Form) -> int:
 
 
 def computes(form: Form) -> bool:
-    """Does a filter do more than test attributes and topics?"""
+    """Whether a filter does more than test attributes and topics."""
     return not all(map(is_plain_term, form.terms.values()))

@@ -5,9 +5,9 @@ match. Filters with equal forms share a node. Filters with different forms that 
 have separate nodes, the higher number above the lower. A filter whose node was removed gets a new
 number if it is added again.
 
-`folder` keeps compiled nodes from one start to the next. The journal has all these nodes too: at a
-start, the folder is compared with the filters in the journal, and nodes that differ are placed or
-removed.
+`folder` keeps compiled nodes from one start to the next. The journal also has all nodes of this
+folder: at a start, the folder is compared with the filters in the journal, and where they differ,
+nodes are placed or removed.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ class ArrayInterests:
         number ever assigned. `extra` counts undeclared fields. Without a `folder`,
         nothing is compiled. Without a `kind`, interests are filters on the `attributes`.
 
-        Filters with the same identity share a node. A revision of topics or types may make them
-        differ, so in such channels each text has its own node: of two equal filters, the newer node
-        is above the older. In SQL, these texts keep the names of topics and types, so equal texts
-        stay equal."""
+        Filters with the same identity share a node. In a channel of topics or types, a revision may
+        make equal filters differ, so there each text has its own node: of two nodes with equal
+        filters, the newer is above the older. A text contains the names of topics and types, not
+        what they mean, so filters with the same text stay equal after a revision."""
         kind = Kind(attributes) if kind is None else kind
         attributes = self.attributes = kind.attributes
         self.extra = ExtraFields() if extra is None else extra
@@ -93,8 +93,8 @@ class ArrayInterests:
                 self._count_long(number, len(interest))
 
     def log_refused(self) -> None:
-        """Log the stored filters that are refused now. This is a separate step, because interests
-        that are only read for a comparison are not logged."""
+        """Log the stored filters that are refused now. Logging is a separate step, because
+        interests that are only read for a comparison are not logged."""
         log_aside(self.refused)
 
     def all_placed(self) -> Places:
@@ -125,8 +125,8 @@ class ArrayInterests:
         self, interest: bytes, key: bytes, above: Sequence[int], below: Sequence[int],
         newer: Sequence[int],
     ) -> Placed:  # fmt: skip
-        """Like `place`, for an interest with this identity, whose place among all nodes except the
-        `newer` ones is known. The interest is not even parsed, unless there are newer nodes."""
+        """Like `place`, but the interest's identity is given, and also its place among all nodes
+        except the `newer` ones. If there are no newer nodes, the interest is not even parsed."""
         if self._by_text or self._setting.kind.definition.kind != "content":
             raise TidingsError("found a channel of another kind, expected a channel of filters")
         known = self._nodes.numbers_of(key)
@@ -146,8 +146,8 @@ class ArrayInterests:
         self._nodes.add(number, self._filters.text(interest), self._filters.read(interest))
 
     def find_place(self, interest: bytes) -> FoundPlace | None:
-        """The place of a filter that has no node; None if the rendezvous point must place it,
-        because the filter is not plain, or needs a note."""
+        """The place of a filter that has no node yet. None if the rendezvous point must find the
+        place, because the filter is not plain, or needs a note."""
         filter_ = self._filters.read(interest)
         if filter_.note or filter_.never or kind_of(filter_.form) != PLAIN:
             return None
@@ -155,8 +155,8 @@ class ArrayInterests:
 
     def prepare(self, interests: Sequence[bytes]) -> list[float]:
         """Read filters that will be placed soon, and find their compiled neighbours; return the
-        seconds that each took. This changes no node, and need not run in the same thread as the
-        other methods. An invalid filter is refused only when it is placed."""
+        seconds that each filter took. This method changes no node, and may run in another thread
+        than the other methods. An invalid filter is refused only when it is placed."""
         times: list[float] = []
         found: dict[int, Filter] = {}
         with shorten_turns():
@@ -197,7 +197,7 @@ class ArrayInterests:
         return min(found, default=None)
 
     def equal_to(self, number: int) -> list[int]:
-        """All nodes that have the same interest as a node, including that node. A subscription to
+        """The given node, and all other nodes with the same interest. A subscription to
         the interest gets the node with the lowest number."""
         found = self.alike(number)
         if self._by_text:
@@ -206,8 +206,8 @@ class ArrayInterests:
         return found
 
     def alike(self, number: int) -> list[int]:
-        """All nodes that have the same identity as a node, including that node. In a channel of
-        topics or types, their interests may differ."""
+        """The given node, and all other nodes with the same identity. In a channel of
+        topics or types, nodes with equal filters may have different interests."""
         return self._nodes.numbers_of(self._nodes.key(number))
 
     def identity(self, number: int) -> bytes:
@@ -224,7 +224,7 @@ class ArrayInterests:
         return not refuse_outside(self._nodes.filter(number), within, self.attributes)
 
     def equal(self, number: int) -> Sequence[int]:
-        """Always empty: if two nodes cover each other, one of them is placed above the other."""
+        """Always empty: of two nodes that cover each other, one is placed above the other."""
         return ()
 
     def remove(self, number: int) -> int:
@@ -270,7 +270,7 @@ class ArrayInterests:
 
     @property
     def is_due(self) -> bool:
-        """Should nodes be compiled again?"""
+        """Whether nodes should be compiled again."""
         return self._folder is not None and self._nodes.is_due
 
     def begin_compilation(self) -> Compilation:

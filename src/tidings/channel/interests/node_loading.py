@@ -45,8 +45,9 @@ class Aside(msgspec.Struct, frozen=True):
 def load_nodes(
     setting: Setting, filters: Filters, stored: Stored, folder: Path | None, seconds: float
 ) -> tuple[Nodes, dict[int, Aside]]:
-    """The nodes of the stored filters, and the filters that are refused now, by number. Stricter
-    rules or other declared attributes may lead to refusals; the root still starts."""
+    """The nodes of the stored filters, and the filters that are refused now, by number. Filters may
+    be refused because rules are now stricter, or because other attributes are declared; the root
+    starts nevertheless."""
     compiled = None if folder is None else _open(folder, setting, stored, filters)
     if compiled is None and folder is not None and len(stored) > MANY:
         pairs = ((number, _text(one, filters)) for number, one in stored)
@@ -90,9 +91,9 @@ def _text(interest: bytes, filters: Filters) -> str | None:
 
 
 def _open(folder: Path, setting: Setting, stored: Stored, filters: Filters) -> Compiled | None:
-    """The compiled nodes, if their filters equal the stored ones. None if too many stored filters
-    are missing, as after a channel adopted a snapshot: then compiling all is faster than placing
-    the rest."""
+    """The compiled nodes, if their filters equal the stored ones. None if the folder lacks too many
+    of the stored filters, as after a channel adopted a snapshot: then it is faster to compile all
+    nodes than to place the missing ones."""
     try:
         found = open_compiled(folder, setting)
     except (SnapshotError, OSError):
@@ -104,12 +105,13 @@ def _open(folder: Path, setting: Setting, stored: Stored, filters: Filters) -> C
 
 
 def _agree(compiled: Compiled, stored: Stored, filters: Filters) -> bool:
-    """Whether every number that is compiled and stored has the same filter in both. Nearly all
-    filters are stored in SQL, so their bytes can be compared with the text."""
+    """Whether every number that occurs both among the compiled and the stored filters has the same
+    filter in both. Nearly all filters are stored in SQL, so their bytes can be compared with the
+    text."""
     numbers = _numbers_of(stored)
     places = np.searchsorted(compiled.graph.numbers, numbers)
     both = np.flatnonzero(np.append(compiled.graph.numbers, -1)[places] == numbers)
-    for first in range(0, len(both), COMPARED):  # so that only a few texts are copied at a time
+    for first in range(0, len(both), COMPARED):  # few texts are copied at a time
         some = both[first : first + COMPARED]
         given = [stored[at][1] for at in some.tolist()]
         mine = compiled.texts.take(pa.array(places[some])).combine_chunks().cast(pa.large_binary())

@@ -38,9 +38,9 @@ from tidings.routing.root import Placed, Places
 Array = npt.NDArray[Any]
 REMEMBERED = 1 << 12  # the most parsed filters that are kept, because they are often needed again
 MOST_PREPARED = 10_000  # the most filters that are prepared, but not placed
-LEAST = 2_000  # the fewest changes after which nodes are compiled again
-MOST_UNREAD = 200  # the most unread filters; reading all of them takes about 40 ms
-SHARE = 32  # if there are many nodes, one in this many must have changed
+LEAST = 2_000  # nodes are compiled again only after at least this many changes
+MOST_UNREAD = 200  # the most filters that may be left unread; reading this many takes about 40 ms
+SHARE = 32  # of many nodes, one in this many must change before all are compiled again
 
 
 _log = logging.getLogger(__name__)
@@ -49,14 +49,15 @@ _log = logging.getLogger(__name__)
 class Prepared(NamedTuple):
     """A filter with its neighbours among compiled nodes."""
 
-    filter: Filter  # referenced, so that no other object gets its `id`
+    filter: Filter  # kept alive, so that no other object gets the same `id()`
     compiled: Compiled
     question: Question
     found: tuple[FoundSlots, FoundSlots]
 
 
 class Nodes:
-    """See the top of the module. Nodes have numbers here, and places in the graph."""
+    """See the top of the module. Here, nodes are identified by their numbers; in the graph, by
+    their places."""
 
     def __init__(self, setting: Setting, compiled: Compiled | None, seconds: float) -> None:
         """`seconds` is the share of an owner for computations on one notification."""
@@ -67,8 +68,8 @@ class Nodes:
         self._recent = [Recent()]
         self._hulls = HullFilters()
         self._gone = 0  # compiled nodes that were removed
-        self._prepared: dict[int, Prepared] = {}  # by the `id` of the filter object
-        self._is_waiting = False  # a compilation was begun, but not adopted
+        self._prepared: dict[int, Prepared] = {}  # by the `id()` of the filter object
+        self._is_waiting = False  # a compilation has begun, but its result is not adopted yet
         self._parsed = lru_cache(REMEMBERED)(self._parse)
         if compiled is not None:
             for place in np.flatnonzero((compiled.kinds != 0) & (compiled.kinds != NEVER)).tolist():
@@ -125,10 +126,10 @@ class Nodes:
 
     def prepare(self, filters: Sequence[Filter]) -> list[float]:
         """Find the compiled neighbours of filters that will be added soon; return the seconds that
-        each took. This may run in another thread: it reads only compiled nodes, and keeps the
-        results for `add`."""
+        each filter took. This may run in another thread: it reads only compiled nodes, and keeps
+        the results for `add`."""
         compiled, times = self.compiled, [0.0] * len(filters)
-        simple: dict[int, Question] = {}  # these are looked up together, which is faster
+        simple: dict[int, Question] = {}  # filters that are looked up together, which is faster
         if compiled is None:
             return times
         for at, filter_ in enumerate(filters):
@@ -151,7 +152,7 @@ class Nodes:
             each = (time.thread_time() - begun) / len(simple)
             for at in simple:
                 times[at] += each
-        if len(self._prepared) > MOST_PREPARED:  # too many filters were never placed
+        if len(self._prepared) > MOST_PREPARED:  # many were never placed: forget them
             self._prepared = {}
         return times
 
@@ -179,9 +180,9 @@ class Nodes:
         self, number: int, text: str, key: bytes, above: Sequence[int], below: Sequence[int],
         newer: Sequence[int], filter_: Filter | None,
     ) -> Placed:  # fmt: skip
-        """Add a node of a plain filter between the nodes `above` and `below`, after a comparison
-        with the `newer` nodes. If there are none, `filter_` may be None: the filter is read when it
-        is needed."""
+        """Compare a plain filter with the `newer` nodes, and add its node between the nodes `above`
+        and `below`. If there are no `newer` nodes, `filter_` may be None; then the filter is read
+        only when it is needed."""
         graph, recent = self.graph, self._recent[-1]
         if filter_ is None:
             over, under = Reach(graph, is_up=True), Reach(graph, is_up=False)
@@ -227,7 +228,7 @@ class Nodes:
     # -- filters that were not read yet --------------------------------------------------------
 
     def _read(self, recent: Recent, number: int) -> None:
-        """Read a filter that was added without being read. If it can't be read, it matches
+        """Read a filter that was added without being read. If the filter can't be read, it matches
         nothing."""
         try:
             filter_ = self._setting.parse(recent.texts[number])
@@ -302,7 +303,7 @@ class Nodes:
     def remove(self, number: int) -> None:
         place = self.graph.need(number)
         recent = next((one for one in self._recent if number in one), None)
-        if recent is not None:  # do this first: if it fails, nothing else has changed
+        if recent is not None:  # this comes first, so that nothing else has changed if it fails
             recent.remove(number)
         else:
             self._gone += 1
@@ -313,7 +314,7 @@ class Nodes:
         place = self.graph.place(number)
         if place is not None:
             self.graph.alive[place] = 0
-            if number in self.computing:  # its computation may be too slow
+            if number in self.computing:  # the filter's computation may be too slow
                 self.computing.remove(number)
 
     def bring_back(self, number: int) -> None:
@@ -325,8 +326,8 @@ class Nodes:
                 self.computing.add(number, filter_)
 
     def matchers(self) -> Iterator[tuple[Matcher, bool]]:
-        """The matchers of plain and wide filters, and for each, whether its ids are places. If not,
-        the ids are numbers of nodes."""
+        """The matchers of plain and wide filters, each with true if its ids are places of nodes, or
+        false if they are numbers of nodes."""
         self.read_all()
         if self.compiled is not None:
             yield self.compiled.matcher, True
@@ -344,7 +345,7 @@ class Nodes:
 
     @property
     def is_due(self) -> bool:
-        """Have so many nodes changed that they should be compiled again?"""
+        """Whether so many nodes have changed that they should be compiled again."""
         changes = self._gone + sum(map(len, self._recent))
         return changes > max(LEAST, len(self.kinds) // SHARE)
 
@@ -353,7 +354,8 @@ class Nodes:
         return np.zeros(0, np.uint8) if self.compiled is None else self.compiled.kinds
 
     def begin_compilation(self, folder: str) -> Compilation:
-        """Plan to compile the nodes as they are now. `adopt` applies later changes."""
+        """Plan to compile the nodes as they are now. Changes that are made later are applied by
+        `adopt`."""
         graph, base = self.graph, self.compiled
         # after a failed compilation, the folder may contain other nodes than those in use
         is_whole = base is None or self._is_waiting

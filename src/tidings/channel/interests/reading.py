@@ -7,7 +7,7 @@ from tidings.filters import Filter
 from tidings.model import NotificationError, TidingsError
 from tidings.routing.protocol import LONG, split_dialect, unpack_interest
 
-MOST_KEPT = 1 << 20  # the most bytes of filters that a thread read in advance
+MOST_KEPT = 1 << 20  # the most bytes of filters that are kept after a thread read them early
 
 
 class Filters:
@@ -21,9 +21,9 @@ class Filters:
         self._kept_bytes = 0
 
     def keep(self, interest: bytes, found: Filter | TidingsError) -> None:
-        """Keep a parsed filter until it is read. If it is invalid, keep the problem, which can take
-        as long to find."""
-        if self._kept_bytes > MOST_KEPT:  # too many filters were never placed
+        """Keep a parsed filter until it is read. If the filter is invalid, keep the problem:
+        finding the problem again could take as long as reading the filter."""
+        if self._kept_bytes > MOST_KEPT:  # many kept filters were never read: forget them all
             self._kept, self._kept_bytes = {}, 0
         self._kept[interest] = found
         self._kept_bytes += len(interest)

@@ -1,7 +1,7 @@
 """Filters that were placed since the last compilation, as objects.
 
 When a compilation begins, a new generation of filters begins as well. When the compilation is done,
-the earlier generations are dropped. So no filter has to be inserted twice.
+the earlier generations are dropped. Because of the generations, no filter has to be inserted twice.
 
 Memory: about 5 KB per `mixed` filter.
 """
@@ -15,7 +15,8 @@ from tidings.matching.placing import Question, Sketches
 
 
 class Recent:
-    """One generation of filters, by number. Not thread-safe: callers must hold a lock."""
+    """One generation of filters, by number. This class is not thread-safe: callers must hold a
+    lock."""
 
     def __init__(self) -> None:
         self.filters: dict[int, Filter] = {}
@@ -45,7 +46,7 @@ class Recent:
         self._by_key.setdefault(key, []).append(number)
 
     def read(self, number: int, filter_: Filter) -> None:
-        """Replace an unread filter by the filter that was read."""
+        """Replace an unread filter with the filter that was read."""
         text, key = self.texts[number], self.unread.pop(number)
         self._forget_key(number, key)
         self.add(number, text, filter_, None)
@@ -63,9 +64,9 @@ class Recent:
             del self._by_key[key]
 
     def add(self, number: int, text: str, filter_: Filter, question: Question | None) -> None:
-        """Add a filter; `question` is the question that found its neighbours, if there was one."""
+        """Add a filter; `question` was used to find its neighbours, if not None."""
         kind = kind_of(filter_.form)
-        if kind == PLAIN:  # a sketch without a filter does no harm: it is never found
+        if kind == PLAIN:  # if adding the filter fails, its sketch does no harm: it is never found
             known = None if question is None else question.known
             self._sketches.add(len(self._owners), filter_.form, known)
             self._owners.append(number)
@@ -88,7 +89,7 @@ class Recent:
         return self._by_key.get(key, [])
 
     def around(self, question: Question) -> tuple[list[int], list[int]]:
-        """Plain filters that may cover the new filter, and those that it may cover."""
+        """Plain filters that may cover the new filter, and those that the new one may cover."""
         above, below = self._sketches.around(question)
         return self._there(above), self._there(below)
 

@@ -1,10 +1,11 @@
 """The lowest nodes that match a notification, or each of many notifications.
 
-Many notifications are matched together, as columns. They are matched one by one if attributes are
-declared, or if a filter computes or distinguishes null from absent.
+Many notifications are matched together, as columns. Notifications are matched one by one if
+attributes are declared, or if a filter computes or distinguishes null from absent.
 
 A batch has a fixed cost, and the cost of a single notification grows with the number of filters. So
-the costs of both are measured, and a run that is neither short nor long is tagged the cheaper way.
+the costs of both ways are measured, and a run that is neither short nor long is tagged in the
+cheaper way.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from tidings.preprocessing import Contents, EventColumns, PredicateCall, Read
 from tidings.routing.root import Fair, TaggedMany, TooMuchWork
 
 Array = npt.NDArray[Any]
-LEAST = 8  # fewer notifications are always tagged one by one
-MOST = 100  # at least this many are always tagged as a batch
+LEAST = 8  # if there are fewer notifications than this, they are always tagged one by one
+MOST = 100  # this many notifications or more are always tagged as a batch
 BATCH, EACH = 1e-3, 1e-5  # the first estimates, in seconds, for a batch and for one notification
 NEWEST = 1 / 8  # the weight of the last measurement
-FADING = 0.998  # the estimate for a batch shrinks while none is tagged, so that one is tried again
-SLICE = 0.002  # seconds after which tagging one by one stops
+FADING = 0.998  # the estimate for a batch shrinks until a batch is tagged again
+SLICE = 0.002  # tagging one by one stops after this many seconds
 
 
 class Tagging:
-    """Tags notifications with nodes. Filters that compute are matched first, because they may take
-    too long."""
+    """Tags notifications with nodes. Filters that compute are matched first, so that no other work
+    is wasted if they take too long."""
 
     def __init__(self, nodes: Nodes, contents: Contents) -> None:
         self._nodes = nodes
@@ -61,7 +62,7 @@ class Tagging:
         return calls.missing(self._contents.read(content)) if len(calls) else ()
 
     def among(self, content: bytes, numbers: Sequence[int]) -> list[int]:
-        """Which of a few given nodes match; raises TooMuchWork if one of their filters computes."""
+        """Those of some given nodes that match; raises TooMuchWork if a filter computes."""
         event = self._contents.read(content)
         filters = {number: self._nodes.filter(number) for number in numbers}
         if any(computes(one.form) for one in filters.values()):
@@ -138,7 +139,7 @@ class Tagging:
         return bounds(np.bincount(row, minlength=len(contents))), place[order]
 
     def _tag_each(self, contents: Sequence[bytes]) -> TaggedMany:
-        """Tag notifications one by one, and stop when that takes too long."""
+        """Tag notifications one by one; stop, and leave the rest, when that takes too long."""
         until, begun = time.monotonic() + SLICE, time.thread_time()
         found: list[list[int]] = []
         refused: dict[int, TidingsError] = {}
@@ -155,8 +156,8 @@ class Tagging:
     def _tag_or_refuse(
         self, content: bytes, at: int, refused: dict[int, TidingsError]
     ) -> list[int]:
-        """The nodes of a tag, ascending. If the notification is refused or not decided, return no
-        nodes, and add the problem to `refused`."""
+        """The nodes of a tag, ascending. If the notification is refused, or needs calls to
+        predicates that are not decided yet, return no nodes, and add the problem to `refused`."""
         try:
             return sorted(self.tag(content))
         except TidingsError as problem:
@@ -184,5 +185,5 @@ def _replace_rows(
 
 
 def _average(before: float, measured: float) -> float:
-    """A running average, in which one slow measurement counts little."""
+    """A running average, which a single slow measurement changes little."""
     return before + NEWEST * (min(measured, 4 * before) - before)

@@ -30,7 +30,7 @@ from tidings.routing.protocol import Reason, Related, encode_found, make_front
 from tidings.routing.root import Relation
 
 MOST_KNOWN = 10_000  # the most contexts that are remembered
-SLICE = 0.002  # seconds after which relating many notifications stops
+SLICE = 0.002  # seconds after which a slice of relating many notifications ends
 _log = logging.getLogger(__name__)
 
 
@@ -52,7 +52,7 @@ class ChannelRelations:
             settings.asking.tell(self)
 
     def take_growth(self, grown: Sequence[Growth]) -> None:
-        """Read names again, because a dictionary has explained some."""
+        """Read all names again, because a dictionary now explains more of them."""
         self._reader.forget()
         self._index.take_growth(grown)
 
@@ -69,9 +69,9 @@ class ChannelRelations:
     # -- nodes ---------------------------------------------------------------------------------
 
     def check(self, filter_: Filter, least: float) -> None:
-        """Raise TidingsError if a filter and a lowest weight can't be a related interest. Filters
-        with predicates can't: predicates are called only for notifications that pass the plain
-        tests, and related notifications need not pass them."""
+        """Raise TidingsError if a related interest can't have this filter and this lowest weight.
+        Filters with predicates are refused: a predicate is called only for notifications that pass
+        the plain tests, but a related notification need not pass them."""
         for term in filter_.form.terms.values():
             for call in calls_in(term):
                 raise FilterError(
@@ -108,7 +108,7 @@ class ChannelRelations:
     def relate(
         self, content: bytes, lowest: tuple[int, ...], matched: Collection[int], upto: int | None
     ) -> Relation:
-        if not content:  # it was tagged elsewhere, and came without its attributes
+        if not content:  # the notification was tagged elsewhere, and came without attributes
             return Relation(lowest, b"")
         try:
             event = self._contents.read(content)

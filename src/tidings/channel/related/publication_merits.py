@@ -22,12 +22,12 @@ class Counting(Protocol):
     caches: GraphCaches
 
     def count_subscriptions(self, node: int) -> int:
-        """How many subscriptions a node stands for; 0 if all have ended."""
+        """How many subscriptions a node represents; 0 if all have ended."""
 
 
 class PublicationMerits:
     """Computes merits of publications, and learns from the notifications that pass through
-    `listen`. What was learnt for subscriptions that have ended is forgotten before the next use.
+    `listen`. When subscriptions end, what was learnt for them is forgotten before the next use.
     """
 
     def __init__(self, settings: RelationSettings, most: int, now: Callable[[], float]) -> None:
@@ -46,15 +46,15 @@ class PublicationMerits:
         self._upkeep: Upkeep | None = None
 
     def use_machine(self, machine: Counting) -> None:
-        """Count subscriptions at this state machine. What was learnt is kept if its nodes exist
-        there."""
+        """Count subscriptions at this state machine. What was learnt about a node is kept if the
+        node also exists in the new machine."""
         self._machine = machine
         store = self._forwarded.store
         self._upkeep = Upkeep(store, machine.caches, self._is_wanted, self._now())
         self._upkeep.check_all()
 
     def take_growth(self, grown: Sequence[Growth]) -> None:
-        """Read names again, because a dictionary has explained some."""
+        """Read all names again, because a dictionary now explains more of them."""
         self._reader.forget()
         self._forwarded.take_growth(grown)
 
@@ -66,7 +66,7 @@ class PublicationMerits:
         return self._count(hop) > 0
 
     def use_kind(self, kind: Kind) -> None:
-        """Read attributes as this kind of interest does."""
+        """From now on, read attributes in the way of this kind of interest."""
         self._contents = Contents(kind, self._most, ExtraFields())
 
     def merit(self, message: m.Publish) -> float:
@@ -81,12 +81,12 @@ class PublicationMerits:
         return self._forwarded.work(most)
 
     def tidy(self) -> bool:
-        """Group the places and times of what was learnt, in one short step; return False if nothing
-        is left to do."""
+        """Do one short step of grouping the learnt places and times; return False if nothing is
+        left to do."""
         return self._upkeep is not None and self._upkeep.tidy()
 
     def listen(self, relating: Relating) -> Relating:
-        """The same relations, which also learn from each notification that they relate."""
+        """An object that relates notifications like `relating`, and learns from each of them."""
         return _Listening(relating, self)
 
     def note(self, content: bytes, nodes: Collection[int]) -> None:

@@ -1,11 +1,11 @@
-"""The related nodes of a channel: a chain of nodes above the node of a filter, each wanting more
-than the one below it.
+"""The related nodes of a channel, in chains above exact nodes; higher nodes want more messages.
 
-    0.5 ──> 0.7 ──> 0.9 ──> city = 'Chicago'      each covers the next: whoever wants what is
-                                                  related by 0.5 also wants all that matches
+    0.5 ──> 0.7 ──> 0.9 ──> city = 'Chicago'      each covers the next: related by at least
+                                                  0.7 is also related by at least 0.5
 
-Only nodes of the same chain are known to cover a related node, and a related node directly covers
-only the next node of its chain. Its exact node must exist for as long as the related node does.
+A related node has only known coverings within its chain: higher nodes of the chain cover it, and it
+directly covers only the next node of the chain. Its exact node must exist for as long as the
+related node does.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RelatedChains:
         return self._chains.get(exact, [])
 
     def least(self, node: int) -> float:
-        """The lowest weight of the notifications that a related node wants."""
+        """The weight that a notification needs, at least, for a related node to want it."""
         return next(one.least for one in self._chains[self.bases[node]] if one.node == node)
 
     def find(self, exact: int, least: float) -> int | None:
@@ -60,7 +60,7 @@ class RelatedChains:
         return exact
 
     def place(self, node: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The parent of a related node in its chain, if it has one, and its child."""
+        """The related node's parent in its chain, if any, and its child."""
         exact = self.bases[node]
         chain = [one.node for one in self._chains[exact]] + [exact]
         at = chain.index(node)

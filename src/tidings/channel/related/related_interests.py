@@ -25,7 +25,7 @@ from tidings.relations import RelationSettings
 from tidings.routing.protocol import Limits, split_related, unpack_interest
 from tidings.routing.root import Placed, Places
 
-KEY = 16  # bytes of an identity
+KEY = 16  # the number of bytes of an identity
 
 
 class RelatedArrayInterests(ArrayInterests):
@@ -164,8 +164,8 @@ class RelatedArrayInterests(ArrayInterests):
 
     def _refuse_contexts(self, within: Sequence[str]) -> str:
         """The reason why a limited right allows no related interests; empty if it allows them. In
-        its contexts, a related notification has other values than the filter names, so a filter
-        that limits the right must not test attributes of contexts."""
+        each context, a related notification may have values that the filter doesn't name, so a
+        filter that limits the right must not test attributes of contexts."""
         read = self.relations.settings.reading.attributes()
         for text in within:
             try:

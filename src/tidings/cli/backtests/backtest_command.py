@@ -118,14 +118,14 @@ def run_backtest(
 
     The table is a file or a folder of Parquet, CSV with a header, or JSON (lines, or an array); a
     pattern such as 'in/*.json.gz' names several files. Spark infers the column types of CSV and
-    JSON; --types converts columns, and a value that can't be converted is null. The word flights
-    stands for the flights of the demo.
+    JSON; --types converts columns, and a value that can't be converted becomes null. --on flights
+    reads the flights of the demo.
 
     For each filter, shows how often it fired, the mean and maximum per time bucket, the share of
-    rows, the first and last time, and a sparkline. A chart of the filter, or of all filters
-    together, and samples follow. Times are in UTC. Rows without a time are counted separately.
+    rows, the first and last time, and a sparkline. Then come a chart of the filter, or of all
+    filters together, and sample rows. Times are in UTC. Rows without a time are counted separately.
 
-    If --master has executors on other machines, they must be able to read the table and the
+    If --master has executors on other machines, these must be able to read the table and the
     compiled filters. --shared names a folder that all of them see at the same path; files that are
     written there are removed at the end.
 
@@ -216,8 +216,7 @@ def _time(on: str, given: str | None) -> str | None:
 
 
 def _need_matplotlib() -> None:
-    """Fail now if Matplotlib is missing, and not after the rows are counted, which may take an
-    hour."""
+    """Fail early if Matplotlib is missing: counting the rows may take an hour."""
     from tidings.spark.backtests import load_matplotlib
 
     load_matplotlib()

@@ -1,7 +1,7 @@
 """Opens the table of a backtest with Spark: Parquet, CSV, JSON, stdin, or the demo's flights.
 
-Spark itself reads folders, patterns of file names and compressed files. Declared columns are
-converted to their types, even nested ones; a value that can't be converted is null.
+Spark itself reads folders, patterns of file names and compressed files. Declared columns, even
+nested ones, are converted to their types; a value that can't be converted becomes null.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def open_session(master: str) -> Iterator[SparkSession]:
 def choose_shared_folder(master: str, given: Path | None, option: str) -> Path | None:
     """The folder for files that executors read; None if all of them run on this machine.
 
-    Raises BadInput if executors may run on other machines and no shared folder is given, because
-    they can't read temporary folders on this machine.
+    Raises BadInput if no shared folder is given and executors may run on other machines, from which
+    they can't read temporary folders of this machine.
     """
     from tidings.spark.session import is_local_master
 
@@ -71,8 +71,8 @@ def choose_shared_folder(master: str, given: Path | None, option: str) -> Path |
         return None
     if given is None:
         raise BadInput(
-            f"--master {master}: executors may run on other machines; name a folder that all of "
-            f"them see at the same path with {option}"
+            f"--master {master}: executors may run on other machines; with {option}, name a "
+            "folder that all of them see at the same path"
         )
     if not given.is_dir():
         raise BadInput(f"{option} {given}: there is no such folder")
@@ -160,7 +160,7 @@ def _read_table(
         read = read.option("header", True).option("inferSchema", True)
     elif form == "json" and "://" not in path and any(map(spans_lines, list_files(path, form))):
         read = read.option("multiLine", True)
-    with show_jobs(spark, f"reading {cut(path, 40)}"):  # Spark reads text to infer its types
+    with show_jobs(spark, f"reading {cut(path, 40)}"):  # Spark reads JSON and CSV to infer types
         df: DataFrame = read.format(form).load(path)
     converted: set[str] = set()
     if declared is not None and declared.attributes is not None:
@@ -194,8 +194,8 @@ def _write_stdin(folder: Path, form: str) -> str:
 
 
 def format_of(path: str, given: str | None) -> str:
-    """The given format, or the format of a file's extension; for a folder, the format of its first
-    known file."""
+    """The given format, or the format of a file's extension; for a folder, the format of the first
+    file with a known extension."""
     if given is not None:
         if given not in FORMATS:
             raise BadInput(f"--format: found '{given}', expected one of {', '.join(FORMATS)}")
@@ -232,7 +232,7 @@ def _write_flights(folder: Path) -> str:
 
 
 def _first_line(problem: Exception) -> str:
-    """The essential line of a long message: the first, or the second of a Java error."""
+    """The essential line of a long message: the first or, for a Java error, the second."""
     lines = [line.strip(": ") for line in str(problem).splitlines() if line.strip(": ")]
     told = lines[1:2] if lines and lines[0].startswith("An error occurred while") else lines[:1]
     return (told or [type(problem).__name__])[0][:300]

@@ -21,7 +21,7 @@ LOOK = 0.2  # seconds between two polls of Spark
 @contextmanager
 def show_jobs(spark: SparkSession, label: str, patience: float = PATIENCE) -> Iterator[None]:
     """Draw a progress bar if the jobs in the block take longer than `patience` and stderr is a
-    terminal. The bar is erased at the end."""
+    terminal. When the block ends, the bar is erased."""
     if not sys.stderr.isatty():
         yield
         return

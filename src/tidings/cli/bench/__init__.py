@@ -9,7 +9,7 @@
     bench_chain.py      the whole chain, from rows through Spark and routers to agents
     bench_route.py      the network compared with mosquitto and nats-server
 
-bench_command.py also registers build and backtest; app.py registers the rest. The work is done in
-`studies`, except that build and backtest measure in this folder. docs/performance.md quotes the
-output of these commands. Used only by app.py. Start at bench_command.py.
+bench_command.py also registers build and backtest; app.py registers the rest. The measurements are
+in `studies`, except those of build and backtest, which are in this folder. docs/performance.md
+quotes the output of these commands. Used only by app.py. Start at bench_command.py.
 """

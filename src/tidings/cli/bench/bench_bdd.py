@@ -34,22 +34,22 @@ def bench_bdd(
 ) -> None:
     """Measure decision diagrams with implications.
 
-    Three workloads: clauses, which are filters (a OR b) AND (c OR d) AND ... with 10 to 30 tests
-    over 50 shared attributes; stock, which are filters on a symbol, a price outside a range and a
-    day; and stock inside, the same with a price inside the range. The same
-    kernels evaluate each filter by itself, then all filters with equal parts merged, then with
-    classes (nodes that know the same test results are moved together), then with classes and
-    implication edges, then the same with tests in the order of measured pass rates. Finally, a
-    matcher without diagrams matches batches.
+    There are three workloads. In clauses, a filter is (a OR b) AND (c OR d) AND ... with 10 to 30
+    tests over 50 shared attributes. In stock, a filter tests a symbol, a price outside a range and
+    a day. In stock inside, the filter is the same, but the price is inside the range. The same
+    kernels evaluate the filters in five ways: each filter by itself; all filters with equal parts
+    merged; with classes (nodes at which the same test results are known are evaluated together);
+    with classes and implication edges; and the same with tests in the order of measured pass rates.
+    Finally, a matcher without diagrams matches batches.
 
-    The sweep mixes narrow filters with 0 to 100 % filters of 3 to 15 clauses, and compares the
-    automatic choice of the engine with both engines. Results are checked before the evaluation is
-    timed. Times are processor times.
+    The sweep mixes narrow filters with filters of 3 to 15 clauses, which are 0 to 100 % of all
+    filters. It compares the engine that is chosen automatically with each of the two engines.
+    Results are checked before the evaluation is timed. Times are processor times.
 
-    Then the coverings among filters and the edges of their content graph are counted, without and
-    with the walk down both filters. No random event may refute a covering. Coverings on a small
-    domain are compared with brute force on all events. The last table lists the targets: what was
-    asked for, what was measured, and whether the target is met.
+    Then the coverings among filters and the edges of their content graph are counted, first without
+    the walk down the trees of both filters, and then with it. Random events are tried, and none may
+    refute a covering. Coverings on a small domain are compared with brute force on all events. The
+    last table lists the targets, each with the measured value, and whether it is met.
 
     With --json, one object: machine, seed, runs, sweep, coverings, brute_force, figure_exact, bars.
     """

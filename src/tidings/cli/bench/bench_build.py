@@ -35,7 +35,7 @@ class BuildRun(msgspec.Struct, frozen=True):
     steps: dict[str, tuple[float, float]]
     """Seconds and processor time of each step."""
     together_bytes: int
-    """The peak of all processes together; shared pages are counted for each process."""
+    """The peak memory of all processes together; shared pages are counted for each process."""
     driver_bytes: int
     java_bytes: int
     worker_bytes: list[int]

@@ -104,11 +104,13 @@ def bench_match(
 
     Matches are checked before anything is measured. Then batches are matched in three ways, in
     turn: with pairs of event and filter as the result, with lists of ids as the result, and from
-    JSON lines. Single events follow, as dicts and as JSON text. With several --filters, a table
-    shows how the time grows; with several --threads, a column shows the speed-up over the first.
+    JSON lines. Then single events are matched, as dicts and as JSON text. With several --filters, a
+    table shows how the time grows; with several --threads, a column shows the speed-up over the
+    first.
 
     With --tests, the command counts the tests that are evaluated for some events, both with every
-    filter matched on its own and with the index. Columns named "different" count equal tests once.
+    filter matched on its own and with the index. In columns named "different", equal tests count
+    only once.
 
     With --json, one object: machine, runs, growth. Times are in microseconds per event.
     """
@@ -148,11 +150,11 @@ def bench_updates(
     """Measure the cost of changes.
 
     Filters are loaded from text in bulk. Then some filters are added and removed one by one, and
-    the next match must reflect each change. Then single events are matched, alternately with
-    nothing else running and while a thread merges 5 % more filters. Finally a snapshot is saved and
+    the next match must reflect each change. Then single events are matched, alternately while
+    nothing else runs and while a thread merges 5 % more filters. Finally a snapshot is saved and
     opened.
 
-    slowdown: p99 of a match while a merge runs, divided by p99 without one.
+    slowdown: the p99 of a match while a merge runs, divided by the p99 without a merge.
 
     With --json, one object: machine, runs. Times of single calls are in microseconds.
     """
@@ -183,8 +185,8 @@ def bench_graph(
 ) -> None:
     """Measure building a content graph in bulk.
 
-    Parsing is not measured, but computing canonical forms is. The join is repeated with one thread,
-    and the parents of some nodes are checked against the definition.
+    Parsing is not measured, but computing canonical forms is. The join that finds the edges is
+    repeated with one thread, and the parents of some nodes are checked against the definition.
 
     With --json, one object: machine, runs, growth. Times are in seconds.
     """
@@ -205,10 +207,10 @@ def bench_graph(
 
 def bench_compare(
     first: Annotated[
-        str, typer.Argument(metavar="REV1", help="The revision to compare with.", hidden=True)
+        str, typer.Argument(metavar="REV1", help="The baseline of the comparison.", hidden=True)
     ],
     second: Annotated[
-        str, typer.Argument(metavar="REV2", help="The revision that is judged.", hidden=True)
+        str, typer.Argument(metavar="REV2", help="The revision to compare with REV1.", hidden=True)
     ],
     repository: Annotated[
         Path,
@@ -250,9 +252,9 @@ def bench_compare(
     after the other. The sources are copied to a temporary folder, which is removed at the end.
 
     Shows, for each measure, the median of the ratios REV2 / REV1 and its confidence interval. The
-    verdict is improvement or regression if the whole interval is beyond --threshold, too few if
-    there are fewer than 5 ratios, and noise otherwise. Revisions that find different matches are
-    not compared.
+    verdict is "improvement" or "regression" if the whole interval is beyond --threshold, "too few"
+    if there are fewer than 5 ratios, and "noise" otherwise. Revisions that find different matches
+    are not compared.
 
     With --json, one object: machine, workload, first, second, verdicts.
 

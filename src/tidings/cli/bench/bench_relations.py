@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Overload = LiveOverloadReport | OverloadReport
 
-LONG, SHORT = 300.0, 10.0  # seconds of overload: alone, and after the other measurements
+LONG, SHORT = 300.0, 10.0  # seconds of overload: if measured alone, or after the other measurements
 
 
 class Only(StrEnum):
@@ -119,26 +119,25 @@ def bench_relations(
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of all draws.")] = 1,
     json: options.Json = False,
 ) -> None:
-    """Measure the relation repository, as a node that tags messages uses it.
+    """Measure how the relation repository does its work in a node that tags.
 
     Topics of subscriptions and messages follow Zipf's law with exponent 1.1, and form a tree. The
-    repository learns from the first messages, and has at most a tenth as many nodes as there are
-    distinct filters. Then the fast path is compared with Matcher.match of single events, and early
-    sends with the hops that need a message. Related deliveries are compared with a full scan by the
-    same formula. Finally, a router forwards notifications: without relations, with contexts, while
-    it learns, and with early bodies. Results are checked before they are timed. Times are processor
-    times.
+    repository learns from the first messages. It has at most one node per ten distinct filters.
+    Then the fast path is compared with Matcher.match of single events, and the hops of early sends
+    with the hops that need the message. Related deliveries are compared with those that a full scan
+    finds with the same formula. Finally, a router forwards notifications in four ways: without
+    relations, with contexts, while it learns, and with early bodies. Results are checked before
+    they are timed. Times are processor times.
 
     Then a queue in the order of merit is measured: in simulated time, publications arrive at twice
     the sustainable rate, then at half of it, until the queue is empty. With --live, a rendezvous
     point and a router run as processes, agents publish and subscribe over connections, and the
-    sustainable rate is measured first. With --only overload, nothing else is measured.
+    sustainable rate is measured first. With --only overload, only this queue is measured.
 
-    With --only planned, a rendezvous point takes publications with and without stored answers in
-    front of its matcher; nothing else is measured.
+    With --only planned, only one measurement is made: a rendezvous point takes publications, with
+    and without stored answers in front of its matcher.
 
-    The last table lists the targets: what was asked for, what was measured, and whether the target
-    is met.
+    The last table lists the targets, each with the measured value, and whether it is met.
 
     With --json, one object: machine, seed, sizes, shares, times, limits, related, related_limits,
     forwarding, overload, bars; with --only overload: machine, seed, rate, counts, times, ratio;

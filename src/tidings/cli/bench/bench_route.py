@@ -51,20 +51,20 @@ def bench_route(
     speed, alternating with mosquitto and nats-server. `latency` measures the time through one, two
     and three routers, at half their throughput, and at 20,000/s. `durable` sends publications to a
     rendezvous point, each acknowledged after it is on disk; then (`mixed`) the same with 10,000
-    filters, next to JetStream of nats-server. `parts` hands over notifications that were tagged
-    elsewhere to a rendezvous point, in parts of 16,384. `preprocessors` measures the processor time
-    of a rendezvous point per notification, with 10,000 filters, when it tags and when preprocessors
-    tag; and how many notifications the preprocessors tag. `interests` adds interests to a
-    rendezvous point that has a million, one at a time and at 500/s, with and without 20,000
-    publications/s; and restarts it. `channels` measures the memory, the processor time and the
-    bytes that 10,000 channels without traffic, each with one subscription, cost two routers.
-    `direct` measures the latency and the processor time of notifications for one of 1,000
-    subscriptions, through three routers and over a link that bypasses them. `lookup` measures a
-    router's work for a header and for a subscription, without a network, for up to a million
-    subscribers. `modes` measures the cost of labels, of lists and of choosing between them, in
-    graphs of different shapes.
+    filters, compared with JetStream of nats-server. `parts` hands over notifications that were
+    tagged elsewhere to a rendezvous point, in parts of 16,384. `preprocessors` measures a
+    rendezvous point with 10,000 filters: its processor time per notification, when it tags itself
+    and when preprocessors tag, and how many notifications the preprocessors tag. `interests` adds
+    interests to a rendezvous point that has a million, one at a time and at 500/s, with and without
+    20,000 publications/s; then the rendezvous point restarts. `channels` measures the memory, the
+    processor time and the bytes that 10,000 channels without traffic, each with one subscription,
+    cost two routers. `direct` measures the latency and the processor time of notifications for one
+    of 1,000 subscriptions, through three routers and over a link that bypasses them. `lookup`
+    measures a router's work for a header and for a subscription, without a network, for up to a
+    million subscribers. `modes` measures what forwarding by labels, by lists, and with a choice
+    between the two costs a router, in graphs of different shapes.
 
-    If anything that was sent is not received, the command fails without figures.
+    If a notification is sent but not received, the command fails and shows no figures.
 
     With --json, one object: machine, forward, latency, durable, mixed, parts, preprocessors,
     interests, channels, direct, lookup, modes.

@@ -16,7 +16,7 @@ from tidings.model import EnvironmentProblem
 # The first block determines the types of CSV columns, so it is large.
 BLOCK_BYTES = 16 << 20
 BATCH_ROWS = 4096
-_ARROW_FILE = b"ARROW1"  # an Arrow stream begins otherwise
+_ARROW_FILE = b"ARROW1"  # an Arrow stream begins differently
 
 Rows = Iterator[dict[str, Any]]
 

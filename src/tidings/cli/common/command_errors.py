@@ -24,7 +24,7 @@ Params = ParamSpec("Params")
 class BadInput(TidingsError):
     """Unusable input. The message says where the problem is, what was found and what was expected.
 
-    `pointer` has lines that show the faulty text and mark the position, if there is one.
+    `pointer` has lines that show the faulty text and mark the position, if the position is known.
     """
 
     def __init__(self, message: str, pointer: str = "") -> None:
@@ -72,7 +72,7 @@ def guard(command: Callable[Params, int | None]) -> Callable[Params, None]:
 
     @functools.wraps(command)
     def run(*args: Params.args, **kwargs: Params.kwargs) -> None:
-        gc.enable()  # the entry point turns the garbage collector off during imports
+        gc.enable()  # the entry point had turned the garbage collector off for the imports
         try:
             with restore_handlers():
                 code = command(*args, **kwargs) or 0
@@ -91,6 +91,6 @@ def guard(command: Callable[Params, int | None]) -> Callable[Params, None]:
 
 
 def _forget_stdout() -> None:
-    """Discard stdout, because nobody reads it and flushing its buffer at exit must not fail."""
+    """Discard stdout: its reader is gone, and flushing its buffer at exit must not fail."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

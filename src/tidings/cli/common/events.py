@@ -1,6 +1,7 @@
 """Reads events one at a time: from a file, a folder, the files that a pattern matches, or stdin.
 
-`tidings publish` reads more formats than other commands: those in which a notification can be sent.
+Besides the formats that all commands read, `tidings publish` reads the formats in which
+notifications can be sent.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tidings.model import NotificationError
 
 FORMATS = ("json", "csv", "parquet")
 PUBLISHED = (*FORMATS, "xml", "msgpack", "arrow")
-Content = dict[str, Any] | bytes  # attributes, or XML as it is sent
+Content = dict[str, Any] | bytes  # attributes, or an XML document that is sent unchanged
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -48,7 +49,7 @@ def read_contents(
 
 
 def _read_xml(path: str) -> Iterator[tuple[bytes, str]]:
-    """The documents of a file. They are sent as they are, because a value without a type takes the
+    """The XML documents of a file. The documents are sent unchanged: values without a type take the
     type that the channel declares."""
     from tidings.notifications.content_formats import decode_content, split_xml
 
@@ -91,9 +92,9 @@ def are_texts(path: str, given: str | None) -> bool:
 def list_files(
     path: str, given: str | None = None, formats: tuple[str, ...] = FORMATS
 ) -> list[str]:
-    """The files that a path stands for, sorted by name: the file itself; the files with events in a
-    folder and below it; or the files that match a pattern such as `in/*.json.gz`. Hidden files, and
-    files whose names begin with _, are left out, as in Spark."""
+    """The files that a path stands for, sorted by name. The path may be a file; a folder, for all
+    files with events in it and below it; or a pattern such as `in/*.json.gz`, for the files that
+    match. Hidden files, and files whose names begin with _, are left out, as in Spark."""
     if path == input_files.STDIN or Path(path).is_file():
         return [path]
     if Path(path).is_dir():

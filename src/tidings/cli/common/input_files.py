@@ -46,13 +46,13 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 def name_of(path: str) -> str:
-    """The name of a file, as messages show it."""
+    """The name of a file in messages."""
     return "stdin" if path == STDIN else path
 
 
 def format_of(path: str, given: str | None, formats: tuple[str, ...], option: str) -> str:
-    """The given format; if none is given, the format of the extension, or, for stdin, the first of
-    `formats`."""
+    """The format that is given or, if none is given, the format of the file's extension; for stdin,
+    the first of `formats`."""
     expected = ", ".join(formats)
     if given is not None:
         if given not in formats:
@@ -79,8 +79,8 @@ def extension_of(path: str) -> str:
 
 @contextmanager
 def open_input(path: str) -> Iterator[BinaryIO]:
-    """Open a file, or stdin, and decompress it if it is gzip; raise BadInput if it can't be read or
-    is empty."""
+    """Open a file, or stdin, and decompress gzip; raise BadInput if the file can't be read or is
+    empty."""
     with _open_packed(path) as file:
         if not begins_with(file, _PACKED_BEGIN):
             yield file
@@ -94,7 +94,7 @@ def open_input(path: str) -> Iterator[BinaryIO]:
 
 
 def begins_with(file: BinaryIO, text: bytes) -> bool:
-    """Whether a file begins with these bytes, which are not consumed."""
+    """Whether a file begins with these bytes; the position in the file does not change."""
     peek = getattr(file, "peek", None)
     if peek is not None:
         return bytes(peek(len(text))[: len(text)]) == text
@@ -106,8 +106,8 @@ def begins_with(file: BinaryIO, text: bytes) -> bool:
 
 
 def open_stdin() -> BinaryIO:
-    """Open stdin as a separate file object. If a thread is still reading `sys.stdin` when Python
-    exits, Python waits for the lock of `sys.stdin`, and then aborts."""
+    """Open stdin as a separate file object. `sys.stdin` itself is not used: if a thread is still
+    reading it when Python exits, Python waits for its lock, and then aborts."""
     try:
         handle = sys.stdin.fileno()
     except (OSError, ValueError):  # stdin is not a real file
@@ -152,10 +152,10 @@ def read_lines(path: str) -> Iterator[tuple[int, str]]:
 
 
 def read_objects(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (place, object) for each object of a JSON file; `line 3` is a place.
+    """Yield (place, object) for each object of a JSON file; a place is a text such as `line 3`.
 
-    A file with one object per line is read as a stream; an array of objects, or objects that span
-    several lines, is read as a whole.
+    A file with one object per line is read as a stream. A file with an array of objects, or with
+    objects that span several lines, is read as a whole.
     """
     name = name_of(path)
     lines = read_lines(path)
@@ -173,13 +173,13 @@ def read_objects(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def spans_lines(path: str) -> bool:
-    """Whether a JSON file is an array, or has objects that span lines."""
+    """Whether a JSON file is an array, or its first object spans several lines."""
     first = next((line for _, line in read_lines(path) if not line.isspace()), "")
     return first.lstrip().startswith("[") or _is_begun(first)
 
 
 def _is_begun(line: str) -> bool:
-    """Whether a line is the beginning of an object that continues in the next line."""
+    """Whether a JSON object begins in one line and continues in the next."""
     if not line.lstrip().startswith("{"):
         return False
     try:
@@ -192,7 +192,7 @@ def _is_begun(line: str) -> bool:
 
 
 def _read_whole(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The objects of a text that is an array, or that has objects one after another."""
+    """The objects of a JSON text: the elements of an array, or one object after another."""
     decoder, count = json.JSONDecoder(), 0
     at = _skip_space(text, 0)
     is_array = text.startswith("[", at)
@@ -207,7 +207,7 @@ def _read_whole(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         place = f"element {count}" if is_array else f"line {text.count(chr(10), 0, begin) + 1}"
         try:
             _, at = decoder.raw_decode(text, begin)
-            # the value is decoded again, because msgspec refuses NaN, which is not valid JSON
+            # decoded a second time: msgspec refuses NaN, which is not valid JSON
             value = msgspec.json.decode(text[begin:at])
         except RecursionError:
             raise BadInput(f"{name}, {place}: this JSON is nested too deeply") from None
@@ -270,7 +270,7 @@ def kind_of(value: object) -> str:
 
 
 def _json_refusal(text: str, reason: str, where: str) -> BadInput:
-    """The error for invalid JSON; it gives the position in the line."""
+    """The error for invalid JSON, with the position in the line."""
     found = re.search(r"(?:JSON is malformed: )?(.*) \(byte (\d+)\)", reason)
     at = len(text)
     if found:

@@ -1,4 +1,4 @@
-"""Output: tables on stdout and progress on stderr for people, JSON lines for programs."""
+"""Output: for people, tables on stdout and progress on stderr; for programs, JSON lines."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ STEP = 256  # the number of items between two updates of the progress bar
 
 
 def show(*parts: RenderableType, whole: bool = False) -> None:
-    """Print for people, without automatic highlighting.
+    """Print tables or text for people, without automatic highlighting.
 
-    Tables are fitted to the terminal. With `whole`, tables are printed at full width, because
-    wrapped lines are better than truncated numbers.
+    Tables are fitted to the terminal. With `whole`, they are printed at full width: it is better if
+    lines wrap than if numbers are cut.
     """
     console = Console(highlight=False, markup=False)
     for part in parts:
@@ -92,7 +92,7 @@ def cut(text: str, width: int) -> str:
 
 
 def relative_path(path: str) -> str:
-    """A path, which is made relative if it lies in the current folder."""
+    """A path; relative to the current folder if the path lies below it."""
     here = Path.cwd()
     return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
@@ -152,7 +152,7 @@ def report_steps() -> Iterator[Callable[[str], None]]:
 @contextmanager
 def live_picture(picture: Callable[[], RenderableType]) -> Iterator[Callable[[Any], None]]:
     """Keep a picture on the screen up to date if stderr is a terminal, and erase it at the end.
-    Yield a function that switches to another picture."""
+    Yield a function that replaces the picture with another."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
-LATER = 1.0  # seconds that a command runs before it gets a watchdog
+LATER = 1.0  # seconds that a command runs before its watchdog is started
 INTERRUPTED = 130
 T = TypeVar("T")
 
@@ -39,9 +39,9 @@ class _Watchdog:
         self._is_wanted = True
 
     def call(self, *heeded: int, follows_stdin: bool = False) -> None:
-        """Start the watchdog if needed, and let these signals be reported to it. The handlers of
-        these signals must be installed first: a handler installed later hides its signal from the
-        watchdog."""
+        """Start the watchdog if needed, and report these signals to it. The handlers of these
+        signals must be installed before: the watchdog does not see a signal whose handler is
+        installed later."""
         with self._lock:
             if not self._is_wanted:
                 return
@@ -84,12 +84,12 @@ _watchdog = _Watchdog()
 
 def end_in_time() -> None:
     """Make sure that this process and its children end soon after Ctrl-C or SIGTERM, whatever they
-    are doing, even during interpreter shutdown. Don't call this for commands that run inside
-    another program."""
+    are doing, and even while the interpreter shuts down. Don't call this for commands that run
+    inside another program."""
     signal.signal(signal.SIGTERM, _leave)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell without job control, as in many CI systems, starts background jobs with SIGINT
-        # ignored. Anybody who sends SIGINT to such a command wants it to end.
+        # ignored. But such a command should still end if it gets SIGINT.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     _watchdog.begin()
     soon = threading.Timer(LATER, _watchdog.call, (signal.SIGINT, signal.SIGTERM))
@@ -117,7 +117,8 @@ def restore_handlers() -> Iterator[None]:
 
 
 def end_with_stdin() -> None:
-    """End this process, even if it hangs, when stdin ends, because its parent is then gone."""
+    """End this process when stdin ends, even if the process hangs: the end of stdin means that the
+    parent process is gone."""
     _watchdog.call(signal.SIGINT, signal.SIGTERM, follows_stdin=True)
 
 

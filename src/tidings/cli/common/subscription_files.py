@@ -85,8 +85,8 @@ def parse_all(
     declared: DeclaredTypes,
     check: Check = lambda _one, _filter: None,
 ) -> list[tuple[FileSubscription, Filter]]:
-    """Parse all subscriptions. If filters are refused, by the parser or by `check`, report at most
-    MOST_REPORTED of them, with place and id, and raise BadInput."""
+    """Parse all subscriptions. If the parser or `check` refuses filters, report at most
+    MOST_REPORTED of them, each with its place and id, and raise BadInput."""
     parsed: list[tuple[FileSubscription, Filter]] = []
     bad: list[BadInput] = []
     count = 0
@@ -110,8 +110,9 @@ def parse_all(
 
 
 def note_odd(parsed: Iterable[tuple[FileSubscription, Filter]]) -> list[FileSubscription]:
-    """Print a note on each filter that can never match, or always matches: at most MOST_NOTED
-    notes, and how many more there are. Return the subscriptions that can never match."""
+    """Print a note on each filter that can never match, or always matches. At most MOST_NOTED notes
+    are printed, and then the number of filters without a printed note. Return the subscriptions
+    that can never match."""
     odd = [(one, filter_) for one, filter_ in parsed if filter_.note]
     odd.sort(key=lambda pair: not pair[1].never)
     for one, filter_ in odd[:MOST_NOTED]:
@@ -124,11 +125,11 @@ def note_odd(parsed: Iterable[tuple[FileSubscription, Filter]]) -> list[FileSubs
 
 
 def refuse_never(filter_: Filter, force: bool, where: str = "") -> None:
-    """Refuse a filter that a person typed and that can never match; with `force`, print a note
-    instead, as for a filter that always matches."""
+    """Refuse a filter from the command line that can never match; with `force`, print a note
+    instead. A filter that always matches only gets a note."""
     sentence = f"{where}: {filter_.note}" if where else filter_.note
     if filter_.never and not force:
-        raise BadInput(f"{sentence}; --force accepts it")
+        raise BadInput(f"{sentence}; --force accepts the filter")
     if filter_.note:
         remark(sentence)
 
@@ -150,7 +151,7 @@ def _read_text(path: str) -> Iterator[FileSubscription]:
     for line, text in input_files.read_lines(path):
         bare = text.strip()
         if bare and not bare.startswith("#"):
-            # Keep leading spaces, so that errors give positions in the line.
+            # Keep leading spaces, so that the positions in errors are positions in the line.
             yield FileSubscription(
                 line, text.rstrip(), None, input_files.name_of(path), f"line {line}"
             )

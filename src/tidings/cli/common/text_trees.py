@@ -20,8 +20,8 @@ def show_trees(
     line: Callable[[int], tuple[int, str, str]],
     every: bool = False,
 ) -> None:
-    """Draw a graph from its roots; with `every`, draw all of it. `below` returns the children of a
-    node; `line` returns the number and text of a node, and a suffix."""
+    """Draw a graph from its roots; with `every`, draw the whole graph. `below` returns the children
+    of a node; `line` returns the number and text of a node, and a suffix."""
     drawing = _Drawing(below, line, every)
     show(drawing.tree(title, roots))
     while drawing.later:
@@ -31,8 +31,8 @@ def show_trees(
 
 
 class _Drawing:
-    """Builds trees without recursion, because a path may pass through every node. A tree ends at
-    level DEEPEST, because deeper lines would not fit on the screen."""
+    """Builds trees without recursion, because a path may be as long as the graph has nodes. A tree
+    ends at level DEEPEST, because deeper lines would not fit on the screen."""
 
     def __init__(
         self,

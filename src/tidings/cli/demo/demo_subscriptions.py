@@ -1,4 +1,5 @@
-"""The demo's subscriptions: the filters of some three hundred people around an airport.
+"""The demo's subscriptions: the filters of some three hundred people with roles around an airport,
+such as duty manager.
 
 The subscriptions are generated from the small tables below, so each run has the same people and
 filters.
@@ -93,8 +94,8 @@ RolesAndFilters = Iterator[tuple[str, str]]  # role, filter
 
 
 def _write_desks() -> RolesAndFilters:
-    """The filters of the carriers' desks. A deputy's filter is a desk's filter in other words, so
-    they share a node."""
+    """The filters of the carriers' desks. A deputy's filter means the same as the filter of a desk,
+    so both filters share a node."""
     for origin, carriers in DESKS.items():
         for carrier, late in zip(carriers.split(), cycle((60, 75, 90)), strict=False):
             own = f"origin = '{origin}' AND carrier = '{carrier}'"
@@ -109,8 +110,7 @@ def _write_desks() -> RolesAndFilters:
 
 
 def _write_control() -> RolesAndFilters:
-    """Filters that cover the filters of desks, and so match everything that the desks' filters
-    match."""
+    """Filters that cover the filters of desks: they match every flight that those match."""
     yield "network control", "dep_delay > 45"
     for origin in DESKS:
         yield f"{origin} control", f"origin = '{origin}' AND dep_delay > 50"

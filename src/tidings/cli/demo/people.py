@@ -1,4 +1,4 @@
-"""The people of the demo: an agent each, at one of three routers, all in one thread.
+"""The people of the demo: each has an agent at one of three routers; all agents run in one thread.
 
            root
           /    \\
@@ -28,7 +28,7 @@ ABOVE = {"EWR": "root", "JFK": "root", "LGA": "JFK"}
 PATIENCE = 30.0  # seconds to wait for a router that is starting
 AGAIN = 0.1
 TOGETHER = 20  # people that connect at the same time
-LATEST = 3  # the number of flights that are remembered, with the people who were notified
+LATEST = 3  # how many of the latest flights are kept, each with the people who were notified
 
 
 class Person(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ class DemoPeople:
         self.everyone: list[Person] = []
         self.told: Counter[str] = Counter()
         self.repeated = 0  # deliveries of a flight that the person had already received
-        self.problems: list[str] = []  # losses, each with the person's name
+        self.problems: list[str] = []  # losses and breaks, each with the person's name
         self.latest: deque[SeenFlight] = deque(maxlen=LATEST)
         self.last = 0.0  # the time of the latest delivery
         self._addresses = addresses
@@ -79,11 +79,11 @@ class DemoPeople:
         self.everyone += people
 
     def counts(self) -> Counter[str]:
-        """The notifications that each person has received so far; the thread continues to count."""
+        """How many notifications each person has received so far; the thread continues to count."""
         return Counter(dict(self.told))
 
     def count_through(self, router: str) -> tuple[int, int]:
-        """The number of people at a router, and of notifications that they received."""
+        """The number of people at a router, and the number of notifications that they received."""
         here = [one.who for one in self.everyone if one.router == router]
         return len(here), sum(self.told[who] for who in here)
 
@@ -128,7 +128,7 @@ class DemoPeople:
         async for item in told:
             if isinstance(item, Lost | Break):
                 self.problems.append(f"{one.who}: {item!r}")
-            if not isinstance(item, Delivery):  # a problem, or an interruption begins or ends
+            if not isinstance(item, Delivery):  # either a problem, or a note about an interruption
                 continue
             self.repeated += item.serial in known
             known.add(item.serial)

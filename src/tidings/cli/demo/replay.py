@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tidings.spark.outbox import Commit
 
 SECONDS = 30.0  # the duration of the replay
-SILENCE = 2.0  # seconds without a delivery, twice the time in which a loss is detected
+SILENCE = 2.0  # seconds without a delivery: twice the time needed to detect a loss
 LATECOMERS = {  # (month, day) on which they subscribe -> (name, filter)
     (3, 1): ("Zora, just hired", "dep_delay > 120"),
     (6, 1): ("Bram, on his way to the sea", "dest IN ('MIA', 'FLL', 'HNL') AND dep_delay > 45"),
@@ -79,7 +79,7 @@ class YearReplay:
         (folder / "in").mkdir()
 
     def subscribe(self) -> None:
-        """Connect the people who are there from the start."""
+        """Connect the people who subscribe from the start."""
         named = [(f"{one.subscriber} ({one.id})", one.text) for one in make_subscriptions()]
         self.people.join(place_people(named))
 
@@ -260,7 +260,7 @@ def _result(year: YearReplay, pipeline: Any) -> dict[str, Any]:
 
 
 def _check_outbox(path: Path) -> str:
-    """Check the outbox: all rows are there, and each node occurs as often as the commits say."""
+    """Check that the outbox has all rows, and that each node occurs as often as the commits say."""
     from tidings.spark.outbox import Outbox, OutboxCheck
 
     check = OutboxCheck(Outbox(path))
@@ -272,7 +272,7 @@ def _check_outbox(path: Path) -> str:
 
 
 def _names(told: list[Person]) -> str:
-    """The first recipients, each with their router."""
+    """The first people who were notified, each with the name of their router."""
     named = [f"{one.who} at {one.router}" for one in told[:2]]
     more = f" and {len(told) - 2:,} more" if len(told) > 2 else ""
     return cut(", ".join(named), 60) + more

@@ -41,7 +41,7 @@ class Anatomy(msgspec.Struct, frozen=True):
     residuals: list[str]
     attributes: list[str]
     warnings: list[str]
-    note: str  # why the filter can never match, or that it always matches; otherwise empty
+    note: str  # why the filter can never match, or a note that it always matches; otherwise empty
 
 
 def dissect(filter_: Filter, text: str) -> Anatomy:
@@ -61,7 +61,8 @@ def dissect(filter_: Filter, text: str) -> Anatomy:
 
 
 def _boxes(form: Form) -> list[list[FilterPart]]:
-    """The tests of each box. A wide form gives one list: the clauses that must all hold."""
+    """The tests of each box. For a wide form, the result is a single list: the clauses that must
+    all hold."""
     if form.boxes is not None:
         return [[_part(form, Test(term, s)) for term, s in box.items()] for box in form.boxes]
     assert form.tree is not None

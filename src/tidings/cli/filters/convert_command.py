@@ -36,8 +36,9 @@ def convert_filters(
     """Translate filters from one language to another: --from eventbridge --to sql.
 
     Prints one line per filter, in the order of the file. A filter that the other language can't
-    express is refused, with its line number. Some languages also match values inside lists. Others
-    can't express such matches, unless --types declares the attributes or --single rules out lists.
+    express is refused, with its line number. Some languages also match values inside lists. Other
+    languages can't express this, so --types must declare the attributes, or --single must rule out
+    lists.
 
     With --json, one line per filter: id, filter and, if there is one, subscriber. Commands can read
     the output as a file of filters. Notes on stderr name filters that never or always match.

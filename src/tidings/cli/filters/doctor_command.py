@@ -36,15 +36,15 @@ def examine_file(
 ) -> int:
     """Find filters that are duplicates, redundant, or odd.
 
-    FILE has the same format as for `tidings match --filters`. Reports duplicates, and filters that
-    another filter of the same subscriber covers. Also reports filters that never match, always
-    match, or have an alternative that no index can help with. Filters without a subscriber are
-    treated as those of one subscriber.
+    FILE has the format that `tidings match --filters` reads. Reports duplicates, and filters that
+    another filter of the same subscriber covers. Also reports filters that never match or always
+    match, and filters with an alternative for which no index can be used. Filters without a
+    subscriber are treated as those of one subscriber.
 
     With --json, one object: filters, subscribers, shared (filters that another subscriber also
     has, which is not a fault), counts by kind, and findings (kind, id, subscriber, place, filter,
-    other: the id and place of the filter that causes the finding; fields: those of an event
-    pattern that cause it; note: why a filter can never match, or that it always does).
+    other: the id and place of the filter that causes the finding; fields: the fields of an event
+    pattern that cause the finding; note: why a filter can never match, or that it always matches).
 
     Exit code: 0 when nothing is found, 1 when something is found, 2 on bad input.
     """
@@ -68,8 +68,9 @@ AcceptedValues = dict[tuple[str, ...], frozenset[str]]  # the values that a filt
 def _in_own_words(
     dialect: str, words: OwnWords, parsed: list[Parsed], findings: list[Finding]
 ) -> list[Finding]:
-    """For filters that consist of fields, add to each finding the fields that cause it. Also add a
-    finding for each filter that another filter covers, judged field by field."""
+    """For filters that consist of fields, add to each finding the fields that cause it. Also
+    compare filters field by field, and add a finding for each filter that another one covers in
+    this way."""
     known = {str(one.subscription.id) for one in findings if one.kind != RESIDUAL_ONLY}
     own: dict[str | None, list[tuple[FileSubscription, AcceptedValues]]] = {}
     for one, _ in parsed:
@@ -89,16 +90,17 @@ def _in_own_words(
 
 
 def covers(wanted: AcceptedValues, other: AcceptedValues) -> bool:
-    """Whether a filter covers another, judged by their fields: the other has all fields of this
-    filter, and in each of them this filter accepts every value that the other accepts."""
+    """Whether the filter `wanted` covers the filter `other`, compared field by field: `other` has
+    all fields of `wanted`, and in each of them `wanted` accepts every value that `other`
+    accepts."""
     return all(path in other and other[path] <= values for path, values in wanted.items())
 
 
 def _covering(
     mine: list[tuple[FileSubscription, AcceptedValues]], at: int
 ) -> FileSubscription | None:
-    """The first filter that covers the filter at an index; of two equal filters, only the later one
-    counts as covered."""
+    """The first filter that covers the filter at index `at`; of two equal filters, only the later
+    one counts as covered."""
     wanted = mine[at][1]
     for place, (other, values) in enumerate(mine):
         if place != at and covers(values, wanted) and (place < at or not covers(wanted, values)):
@@ -107,7 +109,7 @@ def _covering(
 
 
 def _name_fields(dialect: str, words: OwnWords, finding: Finding) -> Finding:
-    """Add to a finding the fields of the filter that have the same fault on their own."""
+    """Add to a finding the names of those fields that have the same fault on their own."""
     if finding.kind not in ODDITIES:
         return finding
     odd = [

@@ -18,7 +18,7 @@ from tidings.cli.common.input_files import object_of
 from tidings.cli.common.screen import count_of, emit, plain_text, show, show_rest, table
 from tidings.cli.common.subscription_files import FileSubscription, parse_all, read_subscriptions
 
-FEW = 3  # alternatives that are shown
+FEW = 3  # how many alternatives are shown
 
 
 def explain_event(
@@ -66,7 +66,7 @@ def explain_event(
     that follows from the outcomes of other tests is inferred, not evaluated.
 
     If parts of the filter have names, as in named('late', delay > 60), the command shows which of
-    them are true.
+    these parts are true.
 
     With --json, one object: filter, matched, reason, alternatives (lists of term, expected,
     actual, passed), and parts if there are any; with --implications: results, evaluated, inferred,

@@ -1,4 +1,4 @@
-"""Finds faults in a set of subscriptions: filters that are odd, duplicates, or redundant."""
+"""Finds faults in a set of subscriptions: odd filters, duplicates and redundant filters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidings.cli.common.screen import track
 from tidings.cli.common.subscription_files import FileSubscription
 from tidings.filters import ALWAYS_TRUE, NEVER_TRUE, ODDITIES, oddities_of
 
-MANY = 1_000  # with this many filters of one subscriber, the graph is built in bulk
+MANY = 1_000  # if a subscriber has more filters, their graph is built in bulk
 DUPLICATE, COVERED = "duplicate", "covered"
 
 KINDS = {
@@ -24,7 +24,7 @@ Parsed = tuple[FileSubscription, Filter]
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A fault of one subscription; `other` is the subscription that causes it."""
+    """A fault of one subscription; if another subscription causes it, that is `other`."""
 
     kind: str
     subscription: FileSubscription
@@ -32,7 +32,7 @@ class Finding(msgspec.Struct, frozen=True):
     fields: tuple[str, ...] = ()
     """The fields of an event pattern that cause the fault."""
     note: str = ""
-    """Why the filter can never match, or that it always does."""
+    """Why the filter can never match, or that it always matches."""
 
 
 def examine(parsed: list[Parsed]) -> list[Finding]:
@@ -49,8 +49,8 @@ def examine(parsed: list[Parsed]) -> list[Finding]:
 
 
 def count_shared(parsed: Iterable[Parsed]) -> int:
-    """How many filters another subscriber also has; this is not a fault, because such filters share
-    a node."""
+    """How many filters have several subscribers, which is not a fault; equal filters share a
+    node."""
     owners: dict[bytes, set[str | None]] = {}
     for one, filter_ in parsed:
         owners.setdefault(filter_.key, set()).add(one.subscriber)
@@ -75,8 +75,8 @@ def _examine_one(own: list[Parsed]) -> Iterator[Finding]:
 
 
 def _find_covered(own: list[Parsed]) -> Iterator[Finding]:
-    """Yield a finding for each filter that equals an earlier one or that another one covers. The
-    covering filter that a finding names is one that no other filter covers."""
+    """Yield a finding for each filter that equals an earlier filter, or that another filter covers.
+    If several filters cover a filter, the finding names one that no other filter covers."""
     filters = [filter_ for _, filter_ in own]
     owner = {filter_.key: one for one, filter_ in own}
     if len(filters) > MANY:
@@ -95,8 +95,8 @@ def _find_covered(own: list[Parsed]) -> Iterator[Finding]:
 
 
 def _top(graph: ContentGraph, node: Node, tops: dict[Node, Node]) -> Node:
-    """Walk up from a node to one that nothing covers. Chains can be long, so `tops` caches the
-    results."""
+    """Walk up from a node to a node that no other node covers. Chains can be long, so `tops` caches
+    the results."""
     passed = [node]
     while passed[-1] not in tops and (parents := graph.parents(passed[-1])):
         passed.append(parents[0])

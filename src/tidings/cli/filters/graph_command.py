@@ -1,4 +1,5 @@
-"""`tidings graph`: shows which filters of a file cover which, as a table, a tree or a picture."""
+"""`tidings graph`: shows which filters of a file cover which others, as a table, a tree or a
+picture."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from tidings.cli.common.subscription_files import (
 from tidings.cli.common.text_trees import show_trees
 from tidings.graph import layers_of
 
-MANY = 5_000  # with more filters than this, the graph is built in bulk
+MANY = 5_000  # if there are more filters than this, the graph is built in bulk
 MOST_IDS = 20  # ids shown at a node of the picture
 
 
@@ -51,24 +52,25 @@ def show_graph(
     every: options.All = False,
     json: options.Json = False,
 ) -> int:
-    """Show which filter of a file covers which.
+    """Show which filters of a file cover which others.
 
-    FILE has the same format as for `tidings match --filters`. A node is one distinct filter,
+    FILE has the format that `tidings match --filters` reads. A node is one distinct filter,
     however many subscriptions it has. The depth of a node is the length of the longest path to it
-    from a filter that nothing covers.
+    from a filter that no other filter covers.
 
-    With --svg, a picture in layers: boxes with the beginning of each filter, or dots if there are
-    many. Hover over a box or a dot to read its filter.
+    With --svg, the command draws a picture in layers: boxes with the beginning of each filter, or
+    dots if there are many filters. Hover over a box or a dot to read its filter.
 
     Notes on stderr name filters that can never match or always match. A filter that can never match
     is covered by every other filter.
 
-    With --bdd, the decision diagrams of the filters (at most 200), and the implications between
-    them: a filter that has reached one node of an implication is known to reach the other.
+    With --bdd, the command shows the decision diagrams of the filters (at most 200), and the
+    implications between their nodes: if the evaluation of one filter reaches the first node of an
+    implication, the evaluation of the other filter reaches the second node.
 
     With --json, one line per node: node, filter, ids, depth, parents, children, never (true if it
-    can never match). With --bdd: node, filter, and test, high and low, or result; then one line
-    per implication: from, to.
+    can never match). With --bdd, each line has node, filter, and either test, high and low, or
+    result; then one line per implication follows: from, to.
 
     Exit code: 0, or 2 on bad input.
     """

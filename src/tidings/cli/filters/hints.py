@@ -1,10 +1,10 @@
-"""Notes on filters and events that don't fit each other, which explain why nothing matched.
+"""Notes on filters and events that don't fit each other; the notes explain why nothing matched.
 
 Types are not declared by default, and a comparison with a value of another family is unknown. So a
-typo in a name causes no error, and nothing matches. A date that is a string in one file and a date
-in the other also causes no error, and nothing matches. AttributeWatch finds such attributes in the
-first events, and the filters that don't fit their types. AttributeWatch checks each filter on its
-own.
+typo in a name causes no error, and nothing matches. If a date is a string in one file and a date in
+another, there is no error either, and nothing matches. From the first events, AttributeWatch finds
+such attributes, and filters whose tests don't fit the attributes' types. AttributeWatch checks each
+filter on its own.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _DECLARED = {"boolean": "boolean", "number": "double", "time": "timestamp"}
 
 
 class AttributeWatch:
-    """Collects, for each attribute that filters read, the families of its values in the first
-    events. `filters` are pairs of id and filter. `texts` says that the events come from a file of
-    texts, such as CSV: there, every value can be declared as a string."""
+    """Looks at the first events, and collects the families of the values of each attribute that
+    filters read. `filters` are pairs of id and filter. `texts` is true if the events come from a
+    file of texts, such as CSV, in which every value can be declared as a string."""
 
     def __init__(self, filters: Iterable[tuple[int | str, Filter]], texts: bool = False) -> None:
         self._filters = list(filters)
@@ -81,7 +81,8 @@ class AttributeWatch:
         return families.pop() if len(families) == 1 else None
 
     def notes(self) -> Iterator[str]:
-        """Yield one sentence for each attribute that is missing, or whose values don't fit."""
+        """Yield one sentence for each attribute that is missing, or whose values don't fit the
+        filters."""
         if self._left == LOOKED_AT:
             return
         count = LOOKED_AT - self._left
@@ -129,8 +130,8 @@ class AttributeWatch:
 
 
 def advise(path: tuple[str, ...], kind: str) -> str:
-    """The options that declare one attribute, quoted for a shell. Without --others, filters could
-    use no other attribute."""
+    """The options that declare one attribute, quoted for a shell. They include --others, because
+    without it, filters could use no undeclared attribute."""
     return f"--types {shlex.quote(f'{name_text(path)}={kind}')} --others"
 
 
@@ -142,8 +143,8 @@ def _common_type(families: set[int], possible: set[str]) -> str | None:
 
 
 def _typed_paths(form: Form) -> set[tuple[str, ...]]:
-    """The attributes that a filter reads, except arguments of functions that take any type; such
-    functions come from other dialects."""
+    """The attributes that a filter reads. Arguments of functions that accept any type are left out;
+    such functions come from other dialects."""
     free = {
         arg.path
         for node in form.terms.values()

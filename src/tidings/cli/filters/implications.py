@@ -34,7 +34,8 @@ class FilterDiagrams:
         return text_of(express_test(self.terms[test.term], test.values))
 
     def run(self, event: Mapping[str, Any]) -> tuple[Frontier, dict[Hashable, bool]]:
-        """Evaluate the filters on an event. Parts of a filter that was split are joined."""
+        """Evaluate the filters on an event. If a filter was split into parts, the results of its
+        parts are combined."""
         values = {text: key(term_value(node, event)) for text, node in self.terms.items()}
         frontier = Frontier(self.graph, values)
         results: dict[Hashable, bool] = {}
@@ -50,8 +51,8 @@ class FilterDiagrams:
 
 
 def name_of(owner: Hashable) -> Hashable:
-    """The id of the filter that owns a diagram; the owner (id, number) is a part of a split
-    filter."""
+    """The id of the filter to which a diagram belongs; the owner of a split filter's part is a pair
+    (id, number)."""
     return owner[0] if isinstance(owner, tuple) else owner
 
 
@@ -141,8 +142,8 @@ def number_nodes(graph: ImplicationGraph) -> dict[int, int]:
 
 
 def list_edges(graph: ImplicationGraph) -> Iterator[tuple[Decision, Decision]]:
-    """The edges from every node: to the other members of its class, and the edges of the class
-    itself."""
+    """All edges of the graph. From each node, edges lead to the other members of its class, and to
+    where the edges of its class lead."""
     for root in graph.roots.values():
         for node in root.walk():
             if node.parent is not None:

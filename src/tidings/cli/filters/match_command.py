@@ -119,7 +119,7 @@ def _load_counts(
 
 
 def _chunks(rows: Events, size: int) -> Iterator[list[tuple[int, Mapping[str, Any]]]]:
-    """Divide the events into lists. If an event can't be read, the events before it are still
+    """Divide the events into chunks. If an event can't be read, the events before it are still
     matched."""
     chunk: list[tuple[int, Mapping[str, Any]]] = []
     try:

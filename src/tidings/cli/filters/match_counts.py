@@ -1,4 +1,4 @@
-"""Counts the events that match each subscription, and keeps the first one as a sample.
+"""Counts the events that match each subscription, and keeps the first such event as a sample.
 
 Events are matched in chunks, each with one call of the matcher."""
 
@@ -51,7 +51,7 @@ class MatchedEvent(msgspec.Struct, frozen=True):
 
 
 class MatchCounts:
-    """Subscriptions in order of arrival, with their counts, and a matcher for them."""
+    """Subscriptions in order of arrival, each with its counts, and one matcher for all of them."""
 
     def __init__(self) -> None:
         self.subscriptions: list[SubscriptionCount] = []
@@ -121,6 +121,6 @@ class MatchCounts:
         return ContentGraph.build(tally.filter for tally in self.subscriptions)
 
     def count_sharing(self, graph: ContentGraph) -> int:
-        """How many subscriptions share their node with another."""
+        """How many subscriptions share their node with another subscription."""
         places = Counter(graph.node(tally.filter) for tally in self.subscriptions)
         return sum(count for count in places.values() if count > 1)

@@ -50,27 +50,30 @@ def revise_channel(
     name: connecting.Name = None,
     authorities: connecting.Authorities = None,
 ) -> int:
-    """Make the running rendezvous point of FILE use the [preprocessor] that FILE has now, such as a
-    revised ontology, and wait until every process that tags has acknowledged it.
+    """Make the running rendezvous point of FILE use the current table [preprocessor] of FILE, with
+    a revised ontology for example, and wait until every process that tags has acknowledged the new
+    definition.
 
     Run this command on the machine of the rendezvous point, as the same user. A bad file changes
     nothing.
 
-    Exit code: 0; 1 when some processes have not acknowledged it in time; 2 when FILE is refused, or
-    is not accepted in time.
+    Exit code: 0 when every process has acknowledged the definition; 1 when some have not
+    acknowledged it in time; 2 when FILE is refused, or is not accepted in time.
     """
     from tidings.broker import load_config
     from tidings.store import owner_of
 
     config = load_config(file)
     if config.journal is None:
-        raise BadInput(f"{file}: found the file of a router, expected that of a rendezvous point")
+        raise BadInput(
+            f"{file}: found the file of a router, expected the file of a rendezvous point"
+        )
     journal = config.at(config.journal)
     process = owner_of(journal)
     if process is None:
         raise EnvironmentProblem(
-            f"no running rendezvous point uses the journal {journal}; {file} takes effect when one "
-            "is started"
+            f"no running rendezvous point uses the journal {journal}; {file} takes effect at the "
+            "next start"
         )
     place = router or f"tidings://{config.listen}" + (f"/{config.channel}" * bool(config.channel))
 
@@ -122,8 +125,8 @@ def adopt_snapshot(
 ) -> None:
     """Add all subscriptions of SNAPSHOT to the channel in FOLDER, as one version.
 
-    A running rendezvous point or pipeline of the channel continues, and uses the subscriptions from
-    then on. An id that is already subscribed is refused, and nothing changes.
+    A rendezvous point or a pipeline of the channel may keep running; from then on, it uses these
+    subscriptions too. An id that is already subscribed is refused, and nothing changes.
     """
     from tidings.snapshots import Snapshot
     from tidings.store import ChangeLog

@@ -56,8 +56,8 @@ def timeout_option(what: str) -> Any:
 
 
 def choose_token(given: str, file: str | None) -> str:
-    """The token in the file if a file is named, else the given token. So a file takes precedence
-    over the environment."""
+    """The token in the file if a file is named; otherwise, the given token. So a file takes
+    precedence over a token from the environment."""
     if file is None:
         return given
     token, warning = read_secret(file)
@@ -67,7 +67,7 @@ def choose_token(given: str, file: str | None) -> str:
 
 
 def note_link(gone: str) -> None:
-    """Print that the link to the router is lost, and why, or that it is back."""
+    """Print that the link to the router is lost, and why, or that it is restored."""
     if gone:
         remark(f"the router is gone: {gone}; trying to reach it again")
     else:
@@ -84,7 +84,7 @@ def run_async(work: Coroutine[Any, Any, Any]) -> Any:
 
 async def beat_forever(out: int) -> None:
     """Write an empty line each second, so that the parent process sees that the event loop is
-    alive. A parent that does not read does not block the node."""
+    alive. If the parent does not read, the node is not blocked."""
     os.set_blocking(out, False)
     while True:
         with contextlib.suppress(OSError):

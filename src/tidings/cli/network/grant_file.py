@@ -26,8 +26,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def find_grant(file: str, agent: Agent, interest: str, dialect: str) -> SignedGrant:
-    """The grant in a file. If there is none, or it has expired, a preprocessor is asked for one,
-    which is stored in the file."""
+    """The grant in a file. If the file has no grant, or the grant has expired, a preprocessor is
+    asked for a new grant, which is stored in the file."""
     from tidings.network import SignedGrant
 
     path = Path(file)

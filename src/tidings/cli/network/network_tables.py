@@ -1,5 +1,5 @@
-"""Rows for what is shown below the tree of a network (preprocessors, channels, pipelines and named
-subscriptions), and numbers in few characters."""
+"""Tables that are shown below the tree of a network: preprocessors, channels, pipelines and named
+subscriptions. Numbers are shortened to few characters."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ RateOf = Callable[[Path], float | None]  # notifications per second; None if not
 
 
 class PreprocessorRow(msgspec.Struct, frozen=True):
-    """A preprocessor. `behind` is the number of changes to nodes that it had not yet received when
-    it last reported, `heard` seconds ago."""
+    """A preprocessor. The preprocessor last reported `heard` seconds ago; `behind` is the number of
+    changes to nodes that it had not yet received then."""
 
     name: str
     address: str
@@ -36,21 +36,22 @@ class PreprocessorRow(msgspec.Struct, frozen=True):
 
 
 class ChannelRow(msgspec.Struct):
-    """A channel. Nodes and rate are those that the highest node reported; subscriptions are added
-    up over all nodes."""
+    """A channel. The number of nodes and the rate are from the report of the highest node;
+    subscriptions are added up over all nodes."""
 
     name: str
     nodes: int
     subscriptions: int
     per_second: float | None
     asleep: bool
-    kind: str  # empty if the rendezvous point of the channel is not below the watched node
+    kind: str  # empty if the channel's rendezvous point is neither the watched node nor below it
     followers: int
 
 
 class PipelineRow(msgspec.Struct, frozen=True):
-    """A pipeline that hands over batches. `parts` counts those of its last batch that are stored;
-    `heard` is in seconds, and null if it handed over nothing since the rendezvous point started."""
+    """A pipeline that hands over batches. `parts` counts the stored parts of the pipeline's last
+    batch; `heard` is the number of seconds since the last part, or null if the pipeline has handed
+    over nothing since the rendezvous point started."""
 
     name: str
     stream: str
@@ -64,8 +65,8 @@ class PipelineRow(msgspec.Struct, frozen=True):
 
 
 class NameRow(msgspec.Struct, frozen=True):
-    """A named subscription. `behind` counts matching notifications after `serial`, up to which
-    everything is confirmed."""
+    """A named subscription. All notifications up to `serial` are confirmed; `behind` counts the
+    matching notifications after `serial`."""
 
     owner: str
     name: str

@@ -38,14 +38,14 @@ from tidings.routing.protocol import messages as m
 SILENT = 5_000  # milliseconds without a report after which a node counts as silent
 AGENTS = 3  # agents shown for each node
 NAME = 20  # characters for a name and its branch lines
-LEAST = 8  # a name has at least this many characters, however deep its node is
+LEAST = 8  # at least this many characters are left for a name, however deep its node is
 NUMBERS = ("nodes", "in/s", "out/s", "waiting", "dropped")
 
 Path = tuple[str, ...]
 
 
 class Rates(msgspec.Struct, frozen=True):
-    """Notifications per second; None if not yet known."""
+    """Notifications per second; None if not known yet."""
 
     into: float | None = None
     out: float | None = None
@@ -109,7 +109,7 @@ class NetworkView:
                     seen[source_path(one.path, source.stream)] = sample
         for path, new in seen.items():
             old = self._samples.get(path, new)
-            if new.uptime != old.uptime:  # otherwise the node above repeated an old report
+            if new.uptime != old.uptime:  # if equal, the report is an old one, repeated
                 self._rates[path] = _rates_between(old, new)
         self._rates = {path: rates for path, rates in self._rates.items() if path in seen}
         self._samples = seen
@@ -119,7 +119,7 @@ class NetworkView:
 
     @property
     def has_rates(self) -> bool:
-        """Whether the rates of all nodes that are not silent are known."""
+        """Whether the rates are known for every node that is not silent."""
         reported = (one for one in _all(self.trees) if one.status is not None)
         return all(one.path in self._rates for one in reported if one.status.age <= SILENT)  # type: ignore[union-attr]
 
@@ -166,7 +166,8 @@ class NetworkView:
             known |= _seconds(known)
             rates = self.rates(*one.path)
             known |= {"in_per_second": rates.into, "out_per_second": rates.out}
-            # `links` becomes the last key; the others are reported once, for all nodes together
+            # `links` is added again as the last key; the other lists are reported once, for all
+            # nodes together
             for name in ("links", "preprocessors", "carried", "sources", "names"):
                 del known[name]
             nodes.append({**known, "links": [self._link(one, link) for link in status.links]})
@@ -256,7 +257,8 @@ class NetworkView:
     def _rows(
         self, made: Table, one: ShownNode, before: str, after: str, notes: Mapping[str, str]
     ) -> None:
-        """Add the rows of a node. `before` is its prefix, `after` the prefix of nodes below it."""
+        """Add the rows of a node. `before` is the prefix of the node's line, and `after` the prefix
+        of the lines of the nodes below the node."""
         status = one.status
         where, style = self._places.get(one.name, ""), "bold"
         if status is not None:
@@ -294,7 +296,7 @@ class NetworkView:
                 )
 
     def _agents(self, status: m.NodeStatus | None) -> tuple[list[m.LinkStatus], int]:
-        """The agents of a node that are shown, and the number of agents that are not shown. Agents
+        """Those agents of a node that are shown, and the number of the others. Agents
         that bypass the tree come last."""
         if status is None:
             return [], 0
@@ -321,9 +323,9 @@ def draw_in_place() -> Iterator[Callable[[RenderableType], None]]:
 
 
 def _build_trees(report: m.Report) -> list[ShownNode]:
-    """The trees of a report, which lists each node before the nodes below it."""
+    """The trees of a report; a report lists each node before the nodes below it."""
     trees: list[ShownNode] = []
-    line: list[ShownNode] = []  # the path from the top to the previous node
+    line: list[ShownNode] = []  # the path from the top of the tree to the node drawn last
     for status in report.nodes:
         del line[status.depth :]
         above = line[-1] if line else None
@@ -351,9 +353,9 @@ def _into(status: m.NodeStatus) -> int:
 
 
 def _others(status: m.NodeStatus) -> int:
-    """The number of neighbours below that don't count as agents here: routers, watchers, and direct
-    links, whose agents count at their routers. Routers are listed first, so all of them are counted
-    unless there are very many."""
+    """The number of neighbours below that are not counted as agents of this node: routers,
+    watchers, and direct links, whose agents are counted at their routers. Routers are listed first,
+    so all of them are counted unless there are very many."""
     return sum(link.kind in ("router", "watcher", "direct") for link in status.links)
 
 
@@ -380,7 +382,7 @@ def _cells(nodes: int, rates: Rates, link: m.LinkStatus | None) -> list[Text]:
 
 
 def _name_cell(before: str, name: str, style: str) -> Text:
-    if len(before) > NAME - LEAST:  # in a deep tree, keep the nearest branches
+    if len(before) > NAME - LEAST:  # in a deep tree, only the nearest branches are kept
         before = "…" + before[LEAST + 1 - NAME :]
     text = Text(before, no_wrap=True, overflow="ellipsis")
     return text.append_text(plain_text(cut(name, NAME - len(before)), style))

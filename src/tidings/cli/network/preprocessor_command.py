@@ -19,8 +19,8 @@ from tidings.model import EnvironmentProblem, TidingsError
 if TYPE_CHECKING:
     from tidings.broker import PreprocessorNode
 
-PATIENCE = 10.0  # seconds until a note says why nothing happens
-EVERYWHERE = ("0.0.0.0", "::")  # each stands for all addresses of a machine
+PATIENCE = 10.0  # if loading takes more seconds than this, a note explains the delay
+EVERYWHERE = ("0.0.0.0", "::")  # each means all addresses of a machine
 
 
 def run_preprocessor(

@@ -23,8 +23,8 @@ from tidings.model import EnvironmentProblem
 
 PATIENCE = 5.0  # seconds until a note says that an answer is slow
 TOGETHER = 1000  # how many publications are in flight before the command waits for them
-MOST_LISTED = 10  # refused notifications that an error lists
-PIECE = 100  # how many events of files are handed over together
+MOST_LISTED = 10  # the most refused notifications that an error lists
+PIECE = 100  # how many events of files the reading thread passes on together
 Item = TypeVar("Item")
 
 
@@ -79,8 +79,9 @@ def publish_notification(
 
     When the command ends, the rendezvous point has the notification on disk. Without --payload, the
     payload is the JSON itself, or the XML. With --timeout, the command fails if the router or the
-    rendezvous point does not answer within that time; a notification that was not acknowledged may
-    still have been published. A note says when the link to the router is lost, and when it is back.
+    rendezvous point does not answer within that time. Notifications that were not acknowledged may
+    have been published nevertheless. Notes say when the link to the router is lost, and when it is
+    restored.
     """
     from tidings.network import connect
 
@@ -187,8 +188,8 @@ class _Sending:
 
     async def settle(self) -> None:
         """Wait until all notifications are acknowledged; print a note if that takes a long time.
-        Raise EnvironmentProblem if none of them is acknowledged within the limit, and Refusal, with
-        all positions, if some were refused."""
+        Raise EnvironmentProblem if no acknowledgment arrives within the limit. Raise Refusal,
+        with the first positions, if some were refused."""
         late = asyncio.get_running_loop().call_later(
             PATIENCE, remark, "the rendezvous point has not answered yet; still waiting"
         )
@@ -202,7 +203,7 @@ class _Sending:
                     raise EnvironmentProblem(
                         f"no answer arrived for {self._limit:g} seconds: "
                         f"{self._count - len(left):,} of {self._count:,} notifications are "
-                        "acknowledged, and the others may still have been published"
+                        "acknowledged, and the others may have been published too"
                     )
                 for one in done:
                     problem = one.exception()
@@ -249,8 +250,8 @@ async def stdin_lines() -> AsyncIterator[str]:
 
 
 async def _from_thread(items: Iterator[Item]) -> AsyncIterator[Item]:
-    """Yield items as they arrive. A daemon thread reads them, so that links stay alive meanwhile,
-    and the process can exit without waiting for the thread."""
+    """Yield items as they arrive. The items are read by a daemon thread: links stay alive while it
+    waits for an item, and the process can exit without waiting for the thread."""
     loop = asyncio.get_running_loop()
     found: asyncio.Queue[Item | BaseException] = asyncio.Queue(4)
 
@@ -259,7 +260,7 @@ async def _from_thread(items: Iterator[Item]) -> AsyncIterator[Item]:
         try:
             asyncio.run_coroutine_threadsafe(put, loop).result()
         finally:
-            put.close()  # if the loop is closed, nothing else closes `put`
+            put.close()  # once the loop is closed, only this closes the coroutine `put`
 
     def read() -> None:
         last: BaseException = StopAsyncIteration()

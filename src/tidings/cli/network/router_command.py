@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from tidings.broker import Config, Server
 
 # The switch interval: how long a busy event loop may keep the GIL from the thread that writes the
-# journal. That thread needs the GIL a dozen times per group, and would wait 5 ms each time by
-# default.
+# journal. The thread needs the GIL a dozen times per group of records; with Python's default
+# interval, it would wait 5 ms each time.
 TURN = 0.0005
 
 
@@ -37,7 +37,7 @@ def run_router(
 ) -> None:
     """Run the router or rendezvous point that FILE describes, until Ctrl-C or SIGTERM.
 
-    On SIGHUP, the tokens in FILE and their permissions are read again, and so is [preprocessor].
+    On SIGHUP, the tokens in FILE, their permissions and the table [preprocessor] are read again.
     """
     if follows_stdin:
         end_with_stdin()
@@ -59,7 +59,7 @@ def run_router(
 
 
 def _run_node(node: Server, again: Callable[[], None], follows_stdin: bool) -> None:
-    """Run a node until it is asked to end; on SIGHUP call `again`."""
+    """Run a node until Ctrl-C or SIGTERM; on SIGHUP, call `again`."""
     from tidings.broker import collect_seldom
 
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -69,7 +69,7 @@ def _run_node(node: Server, again: Callable[[], None], follows_stdin: bool) -> N
     async def work() -> None:
         await node.start()
         ending = asyncio.create_task(wait_for_end(again))
-        # install the signal handlers first: whoever reads the printed line may send a signal
+        # install the signal handlers first: a program that reads the printed line may send a signal
         await asyncio.sleep(0)
         say(f"{node.machine.name} listens on {node.door.address.host}:{node.port}")
         sys.stdout.flush()

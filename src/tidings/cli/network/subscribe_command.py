@@ -105,18 +105,19 @@ def subscribe_to(
 ) -> int:
     """Print the payload of each notification that matches FILTER, as it arrives, until Ctrl-C.
 
-    Notes on stderr report lost notifications, and say when the router is gone and when it is back.
-    With --types, the filter is checked before it is sent. The filter is sent as it is written. A
-    filter that can never match is refused without --force.
+    Notes on stderr report lost notifications, and say when the link to the router is lost and when
+    it is back. With --types, the filter is checked before it is sent. The text of the filter is
+    sent unchanged. A filter that can never match is refused without --force.
 
     With --durable, the rendezvous point keeps notifications for NAME until they are printed. NAME
-    belongs to one filter, however that filter is written; --drop gives up NAME, and needs no
-    FILTER. A second command with the same NAME takes over the subscription, and the first command
-    ends.
+    belongs to one filter, although later commands may write the filter differently; --drop ends the
+    subscription NAME, and needs no FILTER. A second command with the same NAME takes over the
+    subscription, and the first command ends.
 
     With --grant, a signed grant of a preprocessor is used. If FILE does not exist, or its grant has
-    expired, the command asks for a grant for FILTER and stores it in FILE. The preprocessor sees a
-    ticket of the router; it sees the token only with --show-token, if the router signs no tickets.
+    expired, the command asks for a grant for FILTER and stores it in FILE. The command shows the
+    preprocessor a ticket that the router signed. If the router signs no tickets, --show-token lets
+    the command show the token instead.
 
     With --related, notifications that do not match but are related are printed too. Each line then
     begins with `match`, or with the weight, and ends with the reasons. The channel must have
@@ -173,7 +174,7 @@ def subscribe_to(
         ):  # fmt: skip
             if told.note != noted:  # the note depends on the attributes that the channel declares
                 if told.never and not force:
-                    raise BadInput(f"{told.note}; --force accepts it")
+                    raise BadInput(f"{told.note}; --force accepts the filter")
                 remark(told.note)
             remark(f"subscribed to {interest}")
             sys.stderr.flush()
@@ -215,8 +216,8 @@ def subscribe_to(
 
 
 def _check_filter(text: str, dialect: str, attributes: Attributes | None, force: bool) -> str:
-    """The note on a filter; raises BadInput if it is refused. A filter that only the channel can
-    parse is not checked here."""
+    """The note on a filter; raises BadInput if the filter is refused. If only the channel can parse
+    a filter, the filter is not checked here."""
     if dialect != options.DEFAULT_DIALECT:
         from tidings.preprocessing import DIALECTS
 
@@ -270,7 +271,7 @@ def _count_seconds_left(deadline: float | None) -> float | None:
 
 def _note_interruption(one: Interrupted | Resumed, agent: Agent, silent: bool) -> bool:
     """Print a note if notifications stop although the link is up, and another when they resume.
-    Return whether notifications have stopped although the link is up. `note_link` reports on the
+    Whether notifications have stopped although the link is up. `note_link` reports on the
     link itself."""
     from tidings.routing.clients import Interrupted
 

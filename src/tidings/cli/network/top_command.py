@@ -50,9 +50,9 @@ def show_network(
 ) -> None:
     """Show a node of a running network and everything below it, updated each second, until Ctrl-C.
 
-    A row is a node or an agent. The columns show the content-graph nodes that a node holds or is
-    subscribed to, notifications per second in and out, bytes waiting to be sent to it, and
-    notifications dropped because it was too slow.
+    A row is a node or an agent. The columns show, for each node of the network: the content-graph
+    nodes that it holds or is subscribed to, notifications per second in and out, bytes waiting to
+    be sent to it, and notifications dropped because it was too slow.
 
     With --json, one object each second: nodes, each with its links, rates and counters.
     """
@@ -90,7 +90,7 @@ def show_network(
 async def _feed_view(
     view: NetworkView, watching: Watching, changed: Callable[[], None], once: bool
 ) -> None:
-    """Feed reports to a view; with `once`, until rates are known."""
+    """Feed reports to a view; with `once`, stop as soon as the rates are known."""
     count = 0
     async with watching as reports:
         async for report in reports:

@@ -77,7 +77,7 @@ def _show_plan(tree: Tree) -> None:
 
 
 async def _run(tree: Tree) -> None:
-    """Run the tree until it is asked to end."""
+    """Run the tree until Ctrl-C or SIGTERM."""
     from tidings.broker import RunningTree, load_tree
 
     screen = _Screen(sys.stdout.isatty())
@@ -138,7 +138,7 @@ async def _feed(running: RunningTree, view: NetworkView) -> None:
 
     while True:
         address, name, token = running.watch_address()
-        with contextlib.suppress(TidingsError):  # the node may be down; it will be restarted
+        with contextlib.suppress(TidingsError):  # if the node is down, it will be restarted
             async with watch(
                 address, name=name, token=token, authorities=running.authorities
             ) as reports:
@@ -161,7 +161,7 @@ async def _draw(running: RunningTree, view: NetworkView, screen: _Screen) -> Non
 
 
 def _notes(running: RunningTree) -> dict[str, str]:
-    """Remarks on nodes that are not running."""
+    """Remarks on those nodes that are not running, by name."""
     from tidings.broker import ProcessState
 
     notes = {}
@@ -175,7 +175,7 @@ def _notes(running: RunningTree) -> dict[str, str]:
 
 
 def _places(running: RunningTree) -> dict[str, str]:
-    """The addresses of preprocessors, which send no reports."""
+    """The addresses of the preprocessors; preprocessors send no reports."""
     return {
         name: f"{branch.address()}, preprocessor"
         for name, branch in running.branches.items()

@@ -42,7 +42,7 @@ def list_reasons(where: Where, every: options.All = False, json: options.Json = 
     """List the reasons why rows were refused, the most frequent first.
 
     WHERE is a pipeline file, the folder of an outbox, or an address such as s3://bucket/outbox.
-    Letters that were replayed are not counted.
+    Rows that were replayed are not counted.
 
     With --json, one line per reason: reason, rows, first and last (batches), raw (one of the
     rows).
@@ -122,14 +122,14 @@ def replay_refused(
     """Move refused rows that now fit the columns into the source of the pipeline FILE.
 
     CORRECTED is a file of JSON lines, as `tidings dead-letters show --json` prints them, in which
-    raw was corrected. Without CORRECTED, all waiting rows are tried as they are, which helps after
-    the columns in FILE were corrected. Rows that still don't fit stay dead letters. No row is
+    raw was corrected. Without CORRECTED, all dead letters are tried again unchanged, which helps
+    after the columns in FILE were corrected. Rows that still don't fit stay dead letters. No row is
     replayed twice. With --to, the rows are written to a file for you to move or publish, and stay
     dead letters.
 
     With --json, one object: replayed, file, refused (batch, row, reason, raw).
 
-    Exit code: 0 if all fit, 1 if some are still refused, 2 if nothing could be replayed.
+    Exit code: 0 if all rows fit, 1 if some rows are still refused, 2 if nothing could be replayed.
     """
     settings = settings_of(file)
     from tidings.spark.pipeline import replay_letters
@@ -183,7 +183,7 @@ def _read_corrected(path: str, reader: OutboxReader) -> Iterable[Letter]:
 
 
 def _waiting(reader: OutboxReader, batch: int | None = None) -> Iterator[Letter]:
-    """The letters that were not replayed."""
+    """The dead letters that were not replayed."""
     from tidings.spark.pipeline import list_replayed, read_letters
 
     done = list_replayed(reader.address) if reader.is_local else set()

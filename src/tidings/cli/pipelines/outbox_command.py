@@ -132,7 +132,7 @@ def follow_rows(
     """Print rows as their batches are committed, until Ctrl-C.
 
     WHERE is a pipeline file, the folder of an outbox, or an address such as s3://bucket/outbox.
-    Without --since, the first batch is the next one that is committed.
+    Without --since, the command begins with the next batch that is committed.
 
     With --json, one object per row, as `tidings outbox show --json` prints it.
     """

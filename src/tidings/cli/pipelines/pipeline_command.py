@@ -60,13 +60,13 @@ def run_pipeline(
 ) -> None:
     """Run the pipeline that FILE describes, until Ctrl-C.
 
-    On Ctrl-C or SIGTERM, the running batch gets 3 seconds to finish, and no other begins. A second
-    Ctrl-C ends the command at once. When it is started again, the pipeline continues where it
-    stopped and repeats an unfinished batch. With trigger.available_now, the pipeline ends when
+    On Ctrl-C or SIGTERM, the running batch gets 3 seconds to finish, and no other batch begins. A
+    second Ctrl-C ends the command at once. When it is started again, the pipeline continues where
+    it stopped and repeats an unfinished batch. With trigger.available_now, the pipeline ends when
     everything is read.
 
     With --json, one line per batch: batch, version, rows, matched, told, refused, counters (of
-    nodes, after the batch), seconds. A console sink then writes to stderr.
+    nodes, after the batch), seconds. With --json, a console sink writes to stderr.
 
     Exit code: 0 if the pipeline ended normally, 2 if it failed or could not start, 130 after a
     second Ctrl-C.
@@ -143,7 +143,7 @@ def check_pipeline(file: File, json: options.Json = False) -> None:
 
     Reads the file, opens the source and the subscriptions, and checks that the filters fit the
     columns. The first rows of the first JSON file are decoded. Nothing is written, except the
-    compiled subscriptions if there are none yet.
+    compiled subscriptions if they do not exist yet.
 
     With --json, one object: name, source, path, columns (name, type, compared_with), version,
     subscriptions, nodes, outbox, batches (committed ones), sample (file, rows, refused, reason),

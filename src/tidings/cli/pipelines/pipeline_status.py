@@ -30,10 +30,10 @@ SICK = 10  # how many failing feeds are shown
 
 
 def show_status(file: File, every: options.All = False, json: options.Json = False) -> None:
-    """Show the status of the pipeline that FILE describes; it may be running.
+    """Show the status of the pipeline that FILE describes; the pipeline may be running.
 
-    The counter of a node is the number of notifications that were tagged with it. An open pin is a
-    batch that was begun but not committed: it is running, or will be repeated.
+    The counter of a node is the number of notifications that were tagged with it. An open pin
+    belongs to a batch that was begun but not committed: the batch is running, or will be repeated.
 
     With --json, one object: name, outbox, totals (batches, rows, matched, told, refused,
     extra_rows, extra_fields), last (the last commit), latest (the current version of the

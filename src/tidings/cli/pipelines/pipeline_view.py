@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SHOWN = 8  # batches in the table
 NODES = 5  # counters below it
-ALL = 0  # the counter of all notifications, see numbering.py
+ALL = 0  # the key of the counter of all notifications; see numbering.py
 EACH_SECOND = 4  # redraws per second
 # input may exceed processing by this ratio before the pipeline counts as falling behind
 SLACK = 1.1
@@ -49,7 +49,7 @@ class PipelineView:
 
     @contextmanager
     def live(self) -> Iterator[None]:
-        """Keep the table drawn while the block runs, if stdout is a terminal."""
+        """Redraw the table regularly while the block runs, if stdout is a terminal."""
         if not self._live:
             yield
             return
@@ -64,8 +64,8 @@ class PipelineView:
         with self._lock:
             self._batches.append((done, seconds))
             self._counters.update(done.counters)
-            # Counters only grow, so an unchanged one has not overtaken any other. Comparing all
-            # counters would take longer than the time between two redraws.
+            # Counters only grow, so a counter that did not change can't have overtaken another.
+            # Comparing all counters would take longer than the time between two redraws.
             nodes = {node for _, node in self._highest} | done.counters.keys() - {ALL}
             self._highest = nlargest(NODES, ((self._counters[node], node) for node in nodes))
             self.batches += 1

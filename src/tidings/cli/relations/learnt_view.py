@@ -30,7 +30,8 @@ class LearntCopy:
     """What a running node has learnt, copied into stores of this process."""
 
     def __init__(self, answer: Any, semantic: Any) -> None:
-        """`semantic` has the names of this process. Weights and radii are those of the node."""
+        """`semantic` has the names that this process has loaded. Weights and radii are those of the
+        node."""
         from tidings.relations import ClusterStore, StoreSettings, Weights, decode_terms
         from tidings.relations.merit import Postings
 

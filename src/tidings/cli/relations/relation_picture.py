@@ -1,7 +1,7 @@
 """Draw places on a map and days on a time line, as SVG.
 
-The map has no coastlines: it shows where places lie relative to each other, with the names of a
-few. The projection is equirectangular, with true scale at the middle latitude of the map.
+The map has no coastlines: it shows where places lie relative to each other, with the names of some
+of them. The projection is equirectangular, with true scale at the middle latitude of the map.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def draw_picture(
     names: Mapping[str, str] | None = None,
 ) -> str:
     """An SVG picture: a map, a time line below it, and a legend of the kinds in their order.
-    `names` has other names of kinds for the legend."""
+    `names` has other names for kinds, which the legend shows."""
     colours = {kind: COLOURS[at % len(COLOURS)] for at, kind in enumerate(kinds)}
     legend = {(names or {}).get(kind, kind): colour for kind, colour in colours.items()}
     parts = [_text(MARGIN, 20, title, "head"), *_legend(legend)]

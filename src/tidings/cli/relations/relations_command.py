@@ -1,4 +1,5 @@
-"""`tidings relations`: what a repository learns from events, and who gets related ones."""
+"""`tidings relations`: what a repository learns from events, and which subscribers get related
+events."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ from tidings.cli.relations.learnt_view import (
     rank_topics,
 )
 
-NOBODY = "all"  # the hop of filters without a subscriber
+NOBODY = "all"  # the name of the hop that stands for filters without a subscriber
 
 
 class EventTally(msgspec.Struct):
@@ -54,9 +55,9 @@ class EventTally(msgspec.Struct):
     exact: int = 0
     related: int = 0
     served: int = 0
-    """Pairs of an event and a hop that were served at once."""
+    """Pairs of an event and a hop where the hop got the event at once."""
     needed: int = 0
-    """Pairs of an event and a hop that needed the event."""
+    """Pairs of an event and a hop where the hop needed the event."""
     both: int = 0
 
 
@@ -137,15 +138,15 @@ def show_relations(
     With ADDRESS, a router or rendezvous point is asked what it has learnt from notifications of a
     channel with relations.
 
-    Without ADDRESS, --filters and --events are needed. Each event is routed as by a router: to hops
-    of enough merit at once, then to all subscribers whose filters match; with --related also to
-    those whose filters are related. The subscriber of a filter is its hop.
+    Without ADDRESS, --filters and --events are needed. Each event is routed as a router would route
+    it: at once to hops with enough merit, then to all subscribers whose filters match; with
+    --related also to subscribers whose filters are related. The subscriber of a filter is its hop.
 
-    In both cases the values with the highest merit are listed.
+    With ADDRESS and without it, the values with the highest merit are listed.
 
     Options name the attributes that contain a place, a time, tags or a person; at least one is
     needed. Places, holidays and tags are those of the examples that come with tidings, or of files
-    in --folder. With ADDRESS, pass the folder of the node.
+    in --folder. With ADDRESS, pass the folder of the node to --folder.
 
     With --json, one object: traffic, nodes, clusters, topics.
     """
@@ -275,7 +276,7 @@ def write_picture(picture: str, path: str) -> None:
 
 
 def _names_values(repository: Any, filter_: Any) -> bool:
-    """Whether messages can be related to a filter."""
+    """Whether messages can be related to the filter."""
     return bool(repository.related.can_weigh(filter_))
 
 

@@ -49,7 +49,7 @@ def create_channel(
 
     path = local_path(folder, "the folder of a channel")
     if (path / LOCK).exists():
-        raise BadInput(f"{path}: there is a channel already; `tidings channel declare` changes it")
+        raise BadInput(f"{path}: found a channel here; change it with `tidings channel declare`")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise BadInput(f"{path}: found other files, expected an empty folder")
     given = read_types(types).attributes
@@ -77,10 +77,11 @@ def declare_attributes(
     """Declare more attributes, or change the declaration of a channel, as a new version.
 
     --types adds attributes, adds fields to a struct ("user.age=integer"), or gives attributes
-    another type. Other attributes stay declared. Subscriptions and nodes stay as they are, so a
-    change is refused if filters use the attribute.
-    Pipelines use the declaration from their next batch on. A rendezvous point or a pipeline of the
-    channel may be running. When it is next started, its file must agree with the declaration.
+    another type. Other attributes stay declared. Subscriptions and nodes stay as they are, so an
+    attribute that filters use can't be changed: the command is refused. Pipelines use the
+    declaration from their next batch on. This also works while a rendezvous point or a pipeline of
+    the channel is running, but the file of that process must agree with the declaration at its next
+    start.
     """
     if types is None and not drop and extra is None:
         raise BadInput("found nothing to change, expected --types, --drop or --extra")
@@ -116,7 +117,8 @@ def show_channel(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Show what a channel declares: its attributes with their types, and what happens to others.
+    """Show what a channel declares: its attributes with their types, and what happens to undeclared
+    attributes.
 
     With --json, one object: folder, version (the latest), declared (the version of the
     declaration, null with --at), kind, extra (null: nothing is declared), attributes (names with
@@ -194,7 +196,7 @@ def _open(where: str) -> ChangeLog:
     if path.is_file():
         path = _find_named(path)
     if not (path / LOCK).exists():
-        raise BadInput(f"{path}: there is no channel; `tidings channel create` makes one")
+        raise BadInput(f"{path}: found no channel here; create one with `tidings channel create`")
     return ChangeLog(path)
 
 

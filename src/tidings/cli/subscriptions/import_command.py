@@ -19,12 +19,12 @@ def import_channel(
     ],
     json: options.Json = False,
 ) -> None:
-    """Convert the log or the journal of an older release in FOLDER to the format of today, and show
+    """Convert the log or the journal of an older release in FOLDER to the current format, and show
     what is in it.
 
     Versions, ids, filters and node numbers stay the same; the old files are kept. Every command and
-    process that opens such a folder does the same, so this command is needed only to see what
-    happens. If FOLDER already has the format of today, nothing changes.
+    every process that opens such a folder converts it in the same way, so this command is needed
+    only to see what happens. If FOLDER already has the current format, nothing changes.
 
     With --json, one object: before, version, nodes, subscriptions, notifications, copies.
     """
@@ -41,7 +41,7 @@ def import_channel(
         emit({"before": before or None, **found._asdict(), "copies": new})
         return
     rows = {
-        "found": before or "a channel in the format of today; nothing to convert",
+        "found": before or "a channel in the current format; nothing to convert",
         "version": f"{found.version:,}",
         "nodes": f"{found.nodes:,}",
         "subscriptions": f"{found.subscriptions:,}",

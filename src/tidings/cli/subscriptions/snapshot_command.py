@@ -62,8 +62,8 @@ def build_snapshot(
     """Compile the subscriptions of a file into the folder DIR.
 
     SUBSCRIPTIONS has the same format as for `tidings match --filters`. DIR is created, or replaced
-    if it is a snapshot. Equal filters become one node; nodes are ordered by covering. Notes on
-    stderr name filters that can never match or always match.
+    if it is a snapshot. Equal filters become one node, and nodes are ordered by which covers which.
+    Notes on stderr name filters that can never match or always match.
 
     With --json, one object: version, subscriptions, never (how many of them can never match),
     nodes, edges, roots, index_bytes.
@@ -109,10 +109,10 @@ def show_snapshot(
     """Show the contents of a snapshot.
 
     The largest nodes are those with the most subscriptions. The columns are those that filters
-    test, with the types of the values that they are compared with.
+    test; the type of a column is that of the values that it is compared with.
 
-    With --tree, a node that several nodes cover is drawn below each of them, but the nodes below it
-    are drawn only once. Deep graphs are drawn as several trees.
+    With --tree, a node that several nodes cover is drawn below each of these nodes, but what lies
+    below it is drawn only once. Deep graphs are drawn as several trees.
 
     With --json, one object: version, subscriptions, never, nodes, edges, roots, depth, index_bytes,
     deepest (numbers of nodes), largest (node, subscriptions, filter), columns (names with
@@ -199,9 +199,9 @@ def verify_snapshot(
 
     Compares all bytes with their checksums, and computes the coverings of some nodes again.
 
-    With --json, one object: nodes, edges, pairs (how many were checked of each), problems.
+    With --json, one object: nodes, edges, pairs (how many of each were checked), problems.
 
-    Exit code: 0 if the snapshot is sound, 1 if it is damaged or wrong, 2 if there is none.
+    Exit code: 0 if the snapshot is sound, 1 if it is damaged or wrong, 2 if there is no snapshot.
     """
     if not scheme_of(folder) and not (local_path(folder, "a snapshot") / "manifest.json").exists():
         raise BadInput(f"'{folder}' is not a snapshot: it has no manifest.json")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def show_tree(opened: Snapshot, shape: Shape, every: bool = False) -> None:
-    """Draw the graph of a snapshot from its roots; with `every`, draw all of it."""
+    """Draw the graph of a snapshot from its roots; with `every`, draw the whole graph."""
     stats = opened.stats()
     title = (
         f"{count_of(stats['nodes'], 'node')}, {count_of(stats['subscriptions'], 'subscription')}"

@@ -22,22 +22,24 @@ if TYPE_CHECKING:
 
 
 class LogPlace(msgspec.Struct, frozen=True):
-    """The path of a log, which may not exist yet, and what its filters are checked against.
+    """The path of a log that perhaps does not exist yet, and what the filters in it are checked
+    against.
 
-    Nothing is written before `open`, so a refused filter leaves nothing behind.
+    Nothing is written before `open` is called, so a filter that is refused leaves no files behind.
     """
 
     path: Path
     attributes: Attributes | None
-    """The attributes that the channel declares; if it declares none yet, the given ones."""
+    """The attributes that the channel declares; if it declares none yet, the attributes that were
+    given."""
     columns: dict[str, str | None] | None = None
     """The columns of the source, with their families; None if the source does not define them."""
     given: Attributes | None = None
-    """The attributes that are declared with the first change, if the channel declares none yet."""
+    """The attributes that the first change will declare, if the channel declares none yet."""
 
     def check(self, filter_: Filter, where: str) -> None:
         """Refuse a filter that would never match, because it tests a column that the source lacks,
-        or does not fit the type of a column."""
+        or because a test does not fit the type of its column."""
         if self.columns is None:
             return
         for path in sorted(attributes_of(filter_.expression)):
@@ -111,7 +113,7 @@ def find_log(
             )
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise BadInput(f"{path}: found other files, expected a log or an empty folder")
-    elif make:  # without `make`, no filters are parsed
+    elif make:  # without `make`, no filter is parsed, so no declaration is needed
         return _find_declared_place(path, declared, columns)
     return LogPlace(path, declared, columns, declared)
 
@@ -119,8 +121,8 @@ def find_log(
 def _find_declared_place(
     path: Path, given: Attributes | None, columns: dict[str, str | None] | None
 ) -> LogPlace:
-    """The place of an existing log. If an older release wrote the log, its attributes are those
-    with which a pipeline last compiled it."""
+    """The place of an existing log. If an older release wrote the log, the attributes are those
+    with which a pipeline last compiled the log."""
     from tidings.store import ChangeLog
 
     log = ChangeLog(path, given)

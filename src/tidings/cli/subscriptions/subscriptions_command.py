@@ -78,12 +78,12 @@ def add_subscription(
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
-    """Add the subscription ID with the filter FILTER, or replace its filter.
+    """Add the subscription ID with the filter FILTER; if ID exists, replace its filter.
 
-    When the command ends, the change is on disk and has the printed version. FOLDER is created if
-    it does not exist, unless the filter is refused. The log keeps the filter as it is written, with
-    its dialect. A filter that can never match is refused, unless --force is given. A subscription
-    that is replaced keeps its owner, unless --owner is given.
+    When the command ends, the change is on disk; the printed version is the version of the change.
+    FOLDER is created if it does not exist, unless the filter is refused. The log keeps the filter
+    as it is written, with its dialect. A filter that can never match is refused, unless --force is
+    given. A subscription that is replaced keeps its owner, unless --owner is given.
 
     With --json, one object: version, id, filter, dialect if it is not SQL, and note if the filter
     can never match or always matches.
@@ -118,14 +118,14 @@ def load_subscriptions(
     owner: Owner = "",
     json: options.Json = False,
 ) -> None:
-    """Add all subscriptions of FILE to the log, or none if one is refused.
+    """Add all subscriptions in FILE to the log; if one of them is refused, none is added.
 
     FILE has the same format as for `tidings match --filters`. Subscriptions with other ids are
     kept. Notes on stderr name filters that can never match or always match; these filters are
     stored anyway.
 
-    With --json, one object: version, subscriptions (how many were stored), never (the ids of those
-    that can never match).
+    With --json, one object: version, subscriptions (how many were stored), never (the ids of
+    subscriptions that can never match).
     """
     place = find_log(where, types, others)
     declared = DeclaredTypes(attributes=place.attributes)
@@ -178,8 +178,8 @@ def list_subscriptions(
 
     A node is a distinct filter: subscriptions with equal filters share it. Subscriptions that a
     pipeline set aside, because their filters are refused now, are listed with the reason. The owner
-    is the name that was given with --owner. The owners of a node that agents subscribed to are
-    these agents.
+    is the name that was given with --owner; if agents subscribed to a node, these agents are its
+    owners.
 
     With --json, one line per subscription: id, node, filter, owner if there is one, dialect if it
     is not SQL, and refused (the reason) if it is set aside.
@@ -211,7 +211,7 @@ def list_subscriptions(
 
 def _list_set_aside(log: ChangeLog) -> Sequence[Aside]:
     if not (log.path / "snapshots").is_dir():
-        return ()  # no pipeline has used the log
+        return ()  # no pipeline has used the log yet, so nothing is set aside
     from tidings.spark.loading import list_set_aside
 
     return list_set_aside(log)
@@ -233,12 +233,12 @@ def show_log(
 ) -> None:
     """Show the latest changes, or those after a version, in order.
 
-    An adopted snapshot takes one row, and so does a new declaration.
+    An adopted snapshot is shown as one row, and so is a new declaration.
 
-    With --json, one line per change: version, id, node, filter (null: the subscription ended),
+    With --json, one line per change: version, id, node, filter (null if the subscription ended),
     owner if there is one, and dialect if it is not SQL. For an adopted snapshot: version, adopted
     (the number of subscriptions), nodes (the first and the last), and owner if there is one. For a
-    declaration: version, attributes (names with types, null: nothing is declared), and extra.
+    declaration: version, attributes (names with types; null if nothing is declared), and extra.
     """
     log = open_log(where)
     latest = log.version
@@ -260,8 +260,8 @@ def repair_log(where: Where, json: options.Json = False) -> None:
     """Repair a damaged log: keep what is intact, and report what was lost.
 
     Data after the last intact change is moved into the folder `aside`, never removed. Versions and
-    nodes that may have been assigned are not assigned again. A pipeline whose batch began with a
-    lost version reports this and ends. An intact log is left unchanged.
+    nodes that may have been assigned are not assigned again. If a batch of a pipeline was pinned to
+    a lost version, the pipeline reports this and ends. An intact log is left unchanged.
 
     With --json, one object: version, problems, lost (pairs of first and last version), aside.
     """
@@ -318,15 +318,15 @@ def _row(one: Change | Adoption | Declared) -> tuple[object, ...]:
 
 
 def _describe_origin(dialect: str, owner: str = "") -> dict[str, str]:
-    """Owner and dialect for `--json`: without an owner if nobody is named, and without the dialect
-    if it is SQL."""
+    """Owner and dialect for `--json`: an empty owner is left out, and so is the dialect if it is
+    SQL."""
     said = {"owner": owner} if owner else {}
     return said if dialect == SQL else {**said, "dialect": dialect}
 
 
 def _show_rows(columns: list[str], rows: Sequence[tuple[object, ...]]) -> None:
-    """A table; the column for owners is left out if no subscription has one, and the column for
-    dialects if all filters are in SQL."""
+    """A table; the column of owners is left out if no subscription has an owner, and the column of
+    dialects is left out if all filters are in SQL."""
     last = len(columns) - 2
     kept = [at for at in range(len(columns))
             if at < last or any(row[at] not in (SQL, "") for row in rows)]  # fmt: skip

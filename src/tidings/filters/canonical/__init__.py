@@ -1,4 +1,5 @@
-"""The canonical form of a filter: equal filters get equal bytes, and covering can be decided.
+"""The canonical form of a filter: with it, equal filters get equal bytes, and covering can be
+decided.
 
     expression ──rewrite──> ──build──> tree of tests "term in set" ──multiply out──> boxes ──> form
                                           `── too many boxes: the tree itself, sorted

@@ -8,9 +8,9 @@ two terms:
       |  +--+--+  |                  price in [3, 9]  AND volume in [4, 12]
       +--------------- price
 
-A set in a box is never empty, because a box with an empty set would match nothing and is dropped. A
-set in a box is never "everything" either, because that would not be a test. Boxes are plain dicts
-that are never changed after they are built.
+No set in a box is empty: a box with an empty set would match nothing, so it is dropped. A set in a
+box is never "everything" either, because a test that everything passes is no test. Boxes are plain
+dicts that are never changed after they are built.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ def expand(node: Node, most: int) -> Union | None:
     more than EFFORT intersections.
 
     The result does not depend on the order of the operands: the smallest factors are multiplied
-    first, and factors of equal size in the order of their boxes.
+    first, and factors of equal size are multiplied in the order of their boxes.
     """
     return _expand(node, most, WorkBudget(EFFORT))
 
 
 class WorkBudget:
-    """A budget of work: a search that could take forever gives up when the budget is spent."""
+    """A budget of work: a search that might never end gives up when the budget is spent."""
 
     def __init__(self, left: int) -> None:
         self.left = left
@@ -114,8 +114,8 @@ def _expand_all(node: AllOf, most: int, effort: WorkBudget) -> Union | None:
 
 
 def _multiply_beyond(most: int, box: Box, factors: list[Union]) -> bool:
-    """Whether a product certainly has more than `most` boxes: its factors test different terms, so
-    no box of the product lies in another."""
+    """Whether a product certainly has more than `most` boxes. This is certain only if the factors
+    test different terms, because in that case no box of the product lies in another."""
     if math.prod(map(len, factors)) <= most:
         return False
     seen, size = set(box), 1
@@ -129,7 +129,8 @@ def _multiply_beyond(most: int, box: Box, factors: list[Union]) -> bool:
 
 
 def simplify(union: Iterable[Box], narrow: Narrow = _keep_set) -> Union:
-    """Drop boxes inside others, merge boxes that differ in only one term, and sort the rest.
+    """Drop boxes that lie inside others, merge boxes that differ in only one term, and sort the
+    rest.
 
     The result depends on the set of boxes, not on their order: each pass merges whole groups and
     processes terms in the order of their names. Passes repeat until no boxes merge; each pass looks
@@ -147,11 +148,11 @@ def simplify(union: Iterable[Box], narrow: Narrow = _keep_set) -> Union:
 
 
 class _BoxPool:
-    """An index of boxes: by number, and by all of their tests except one.
+    """An index that finds boxes by number, and by all tests of a box except one.
 
-    Two boxes merge on a term if their tests on all other terms are equal. `_alike` finds such boxes
-    by the sum of the hashes of their other tests. The index takes one entry per test, and a box is
-    hashed only once, not once per term.
+    Two boxes merge on a term if their tests on all other terms are equal. `_alike` finds boxes that
+    merge by the sum of the hashes of their tests on the other terms. The index has one entry for
+    each test; a box is hashed only once, not once for each term.
     """
 
     def __init__(self, boxes: Union, narrow: Narrow) -> None:
@@ -183,8 +184,8 @@ class _BoxPool:
             yield test[0], total - _hash_test(test)
 
     def merge_around(self, fresh: set[int]) -> set[int]:
-        """Merge these boxes, term by term, with all boxes that fit; return the numbers of the
-        results."""
+        """Merge each of these boxes, term by term, with all boxes that it can be merged with;
+        return the numbers of the merged boxes."""
         made: set[int] = set()
         for term in sorted({term for number in fresh for term in self.boxes[number]}):
             places = {
@@ -198,8 +199,8 @@ class _BoxPool:
         return made & self.boxes.keys()
 
     def _groups(self, term: str, numbers: list[int]) -> list[list[int]]:
-        """Group the boxes whose tests on all other terms are really equal, because hashes may
-        collide."""
+        """Group the boxes whose tests on all other terms are equal. The tests themselves are
+        compared, because different tests may have equal hashes."""
         groups: list[tuple[Box, list[int]]] = []
         if len(numbers) < 2:
             return []
@@ -225,8 +226,9 @@ class _BoxPool:
         return self._add(box)
 
     def absorb_into(self, number: int) -> None:
-        """Drop the boxes inside this one. No other box can contain the new box, because such a box
-        would already have absorbed the boxes that were merged into the new one."""
+        """Drop the boxes that lie inside this new box. No other box can contain the new box,
+        because such a box would already have absorbed the boxes that were merged into the new
+        one."""
         outer = self.boxes.get(number)
         if outer is None:
             return
@@ -240,8 +242,8 @@ class _BoxPool:
 
 
 def _hash_test(test: tuple[str, ValueSet]) -> int:
-    """A hash of a test; the hashes of several tests are added up. The hash is squared, because
-    Python's hash of a tuple is itself almost a sum, and sums would collide."""
+    """A hash of a test; the hashes of several tests are added up. The hash is squared because
+    Python's hash of a tuple is itself almost a sum, so sums of unsquared hashes would collide."""
     return hash(test) ** 2
 
 
@@ -250,12 +252,13 @@ def sort_key(box: Box) -> list[tuple[str, tuple[Cut, ...]]]:
 
 
 def absorb(boxes: Union) -> Union:
-    """Drop the boxes that lie inside another; keep one of several equal boxes.
+    """Drop the boxes that lie inside another box; of several equal boxes, keep one.
 
-    A box can lie only inside boxes that test a subset of its terms. So boxes are grouped by their
-    terms, and a group is found by its rarest term. Two groups are compared by a sweep along one
-    shared term, in the order in which the sets begin; only boxes that are wide enough there are
-    compared. The sweep takes quadratic time only if all the spans nest.
+    A box can lie only inside boxes that test a subset of its terms. So boxes are grouped by the
+    terms that they test, and each group is found by the rarest of its terms. Two groups are
+    compared by a sweep along one shared term, in the order in which the sets begin; boxes are
+    compared only if they are wide enough on that term. The sweep takes quadratic time only if all
+    spans are nested in each other.
     """
     if len(boxes) < 2:
         return boxes
@@ -279,15 +282,15 @@ def absorb(boxes: Union) -> Union:
 
 
 def _sweep_term(boxes: Union) -> str:
-    """The term with the largest number of different start points."""
+    """The term on which the sets have the largest number of different start points."""
     return max(sorted(boxes[0]), key=lambda term: len({box[term].cuts[0] for box in boxes}))
 
 
 def _mark_inside(term: str, outers: Union, inners: Union, inside: set[int]) -> None:
-    """Add to `inside` the inner boxes that lie in an outer box; all outer boxes test the same
+    """Add those inner boxes to `inside` that lie in an outer box; all outer boxes test the same
     terms."""
-    # The swept term is compared last, because it rarely decides: every outer box that is compared
-    # already begins early enough on it.
+    # The term of the sweep is compared last, because it rarely decides: all outer boxes that are
+    # compared begin early enough on this term anyway.
     terms = [*(other for other in outers[0] if other != term), term]
     outers = sorted(outers, key=lambda box: box[term].cuts[0])
     inners = sorted(inners, key=lambda box: box[term].cuts[0])
@@ -311,12 +314,13 @@ def _mark_inside(term: str, outers: Union, inners: Union, inside: set[int]) -> N
 
 
 def _reaches(values: ValueSet, cut: Cut) -> bool:
-    """Whether a set has values after a cut."""
+    """Whether a set contains any values after a cut."""
     return len(values.cuts) % 2 == 1 or values.cuts[-1] > cut
 
 
 def subtract(box: Box, union: Sequence[Box], effort: WorkBudget) -> Union | None:
-    """The part of a box outside a union, as disjoint boxes; None if the effort is spent."""
+    """The part of a box that lies outside a union, as disjoint boxes; None if the budget runs
+    out."""
     left: Union = [box]
     for hole in union:
         rest: Union = []
@@ -331,7 +335,8 @@ def subtract(box: Box, union: Sequence[Box], effort: WorkBudget) -> Union | None
 
 
 def _cut_out(piece: Box, hole: Box, rest: Union) -> None:
-    """Append the part of the piece outside the hole to `rest`, as one box per term."""
+    """Append to `rest` the part of the piece that lies outside the hole, as up to one box for each
+    term."""
     if meet(piece, hole) is None:
         rest.append(piece)
         return

@@ -4,8 +4,8 @@ false.
     price > 5         price    true in (5, NaN]      false in [-Infinity, 5]
     endswith(x, 'b')  reverse(x)   true in the strings from 'b' up to 'c', false in all others
 
-On all other values the condition is unknown. A condition that no set can describe is a *residual*:
-a term of its own, with the sets {true} and {false}.
+For all other values, the condition is unknown. A condition that no set can describe is a
+*residual*: a term of its own, with the sets {true} and {false}.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from tidings.filters.values import sets
 from tidings.filters.values.sets import ValueSet
 
 Sets = tuple[Expression, ValueSet, ValueSet]
-"""A term, the set on which the condition is true, the set on which it is false."""
+"""A term, the set of values for which the condition is true, and the set for which it is false."""
 
 
 def sets_of(node: Expression) -> Sets:
-    """The sets of values on which a condition is true and false; no rewrite applies to the
-    condition."""
+    """The set of values on which a condition is true, and the set on which it is false. No rewrite
+    may apply to the condition any more."""
     return make_sets(node) or make_residual(node)
 
 
@@ -113,8 +113,8 @@ def _comparison_sets(op: Comparison, value: object) -> tuple[ValueSet, ValueSet]
 
 
 def _membership_sets(values: list[object]) -> tuple[ValueSet, ValueSet]:
-    """IN: true on any of the values; false if the item is comparable with all of them and equals
-    none."""
+    """The sets of an IN: the IN is true for each of the listed values, and false for a value that
+    is comparable with all of them and equals none."""
     places = [sets.key(value) for value in values if value is not None]
     true = sets.points(places)
     if len(places) < len(values):
@@ -126,9 +126,9 @@ def _membership_sets(values: list[object]) -> tuple[ValueSet, ValueSet]:
 def simple_test(node: Expression) -> tuple[Attribute, ValueSet] | None:
     """The attribute of a simple test, and the set on which the test is true.
 
-    This function is a fast path for `attribute op constant`, BETWEEN, IN and IS NULL, which make up
-    most filters; it returns None for everything else. `sets_of` gives the same result for these
-    conditions.
+    This function is a fast path for `attribute op constant`, BETWEEN, IN and IS NULL, of which most
+    filters consist; it returns None for all other conditions. `sets_of` gives the same result for
+    these conditions.
     """
     kind = type(node)
     if kind is Compare:

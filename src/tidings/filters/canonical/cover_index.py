@@ -1,18 +1,18 @@
 """An index of the nodes that may cover a filter, be covered by it, or match a notification.
 
-The hull of a filter is one box that contains the whole filter. If one hull contains another, its
-set on every attribute contains the other's set. So looking up one well-chosen attribute of either
-hull is enough:
+The hull of a filter is one box that contains the whole filter. If one hull contains another, then
+on every attribute, the set of the first contains the set of the second. So it is enough to look up
+one well-chosen attribute of either hull:
 
     access   (attribute, point)  the nodes whose hull allows only a few points there
              (term,)             the nodes whose hull restricts the term in another way
     free     see unions.py       the nodes whose hull is free
     tested   attribute           the nodes whose hull tests it, also by the first point of the test
 
-Results are candidates: every correct node and usually few others. A node costs one entry per access
-point, two entries per attribute of its hull, and two per value of its witness. A lookup under
-(term,) takes time linear in the number of nodes there; the matching room does that part in rank
-space instead.
+Results are candidates: they include every correct node, and usually few others. A node costs one
+entry for each access point, two entries for each attribute of its hull, and two for each value of
+its witness (see unions.py). A lookup under (term,) takes time linear in the number of nodes there;
+the room `matching` does this part in rank space instead.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ Place = tuple[str | Key, ...]
 
 
 class AccessIndex(Generic[Item]):
-    """Finds the items that may match a notification; each item is indexed by a test of its hull."""
+    """Finds the items that may match a notification; each item is indexed by one test of its
+    hull."""
 
     def __init__(self) -> None:
         self.places: dict[Place, dict[Item, None]] = {}
@@ -43,11 +44,11 @@ class AccessIndex(Generic[Item]):
         self._computed: dict[str, None] = {}  # terms that are not attributes
         # by term, the items that may match a notification without the term's attribute
         self._absent: dict[str, dict[Item, None]] = {}
-        self._nullable: set[str] = set()  # terms of items that may match a null; never shrinks
+        self._nullable: set[str] = set()  # terms of items that may match a null; never removed
         self._free: dict[Item, None] = {}  # items whose hull tests nothing
 
     def add(self, item: Item, form: Form) -> str | None:
-        """Add an item under a term; return the term if it had no other item before."""
+        """Add an item under a term; return the term if it had no item before."""
         if form.never:
             return None
         term, places = _access_of(form)
@@ -95,7 +96,8 @@ class AccessIndex(Generic[Item]):
 
     @property
     def is_loose(self) -> bool:
-        """Whether some item may match a notification whatever its values are."""
+        """Whether there is an item that may match any notification, whatever the notification's
+        values are."""
         return bool(self._free or self._computed)
 
     def allows_absent(self, term: str) -> bool:
@@ -122,7 +124,8 @@ class AccessIndex(Generic[Item]):
                 yield from items
 
     def _at(self, term: str, event: Event, values: dict[str, Key]) -> Iterator[Item]:
-        """The items under a term that may match, given that the event has the term's attribute."""
+        """The items under a term that may match an event, given that the event has the term's
+        attribute."""
         place = values.get(term)
         if place is None:
             place = values[term] = key(term_value(self.terms[term], event))
@@ -137,7 +140,7 @@ class AccessIndex(Generic[Item]):
 
 
 class HullIndex(Generic[Item]):
-    """Like AccessIndex, but also finds the items that may cover a filter or be covered by it."""
+    """Like AccessIndex, but also finds items that may cover a filter, or that it may cover."""
 
     def __init__(self) -> None:
         self._access: AccessIndex[Item] = AccessIndex()
@@ -180,17 +183,19 @@ class HullIndex(Generic[Item]):
             drop(self._reading, name_text(path), item)
 
     def may_cover(self, form: Form) -> Iterator[Item]:
-        """Items whose forms may cover the given form."""
+        """The items whose forms may cover the given form."""
         if form.never:
             yield from self._all
             return
         yield from dict.fromkeys(self._unions.may_cover(form))
         places, terms = self._access.places, self._access.terms
         wanted = dict.fromkeys(form.terms)
-        # if the form restricts these attributes to points, the terms computed from them are known
+        # if the form restricts these attributes to points, the values of terms that are computed
+        # from the attributes are known
         for name in _tested_everywhere(form):
             wanted.update(self._computed.get(name, {}))
-        # a part of a tree may match nothing, and then forms that test other terms cover it too
+        # if a part of a tree can't match anything, forms that test other terms may cover the tree
+        # too
         if form.boxes is None:
             wanted.update((t, None) for t, n in terms.items() if not isinstance(n, Attribute))
         for term in wanted:
@@ -201,7 +206,7 @@ class HullIndex(Generic[Item]):
                 yield from places.get((term, points[0]), ())
 
     def may_be_covered(self, form: Form) -> Iterable[Item]:
-        """Items whose forms the given form may cover."""
+        """The items whose forms the given form may cover."""
         if form.never:
             return list(self._never)
         best: list[dict[Item, None]] | None = None
@@ -216,7 +221,8 @@ class HullIndex(Generic[Item]):
             count = sum(map(len, found))
             if best is None or count < size:
                 best, size = found, count
-        # the form tests only computed terms, and some of them read no attribute
+        # the form tests only computed terms; `paths` is empty if none of these terms reads an
+        # attribute
         if best is None and form.hull:
             paths = reads(form)
             if paths:
@@ -227,7 +233,7 @@ class HullIndex(Generic[Item]):
                 best = union
         if best is None:
             return list(self._all)
-        # an item may be in many groups, but is returned only once
+        # an item may be in several groups, but is returned only once
         return list(dict.fromkeys([*self._never, *(item for group in best for item in group)]))
 
     def may_hold(self, event: Event, values: dict[str, Key]) -> Iterator[Item]:
@@ -244,8 +250,8 @@ def _tested_everywhere(form: Form) -> list[str]:
 
 
 def _access_of(form: Form) -> tuple[str | None, list[Place]]:
-    """The term and places under which a form is indexed: a few points of an attribute if possible,
-    else an attribute, else a computed term."""
+    """The term and places under which a form is indexed: if possible, a few points of an attribute;
+    otherwise an attribute; otherwise a computed term."""
     best: tuple[int, str, list[Place]] | None = None
     for term, values in form.hull.items():
         plain = isinstance(form.terms[term], Attribute)
@@ -270,7 +276,7 @@ def _tested_places(form: Form) -> Iterator[Place]:
 
 def _points(values: ValueSet, most: int = 1 << 30) -> list[Key] | None:
     """The points of a set, if there are only a few. All nested values count as one point, so an
-    event pattern that accepts a value, or a list that contains it, is still indexed by the
+    event pattern that accepts either a value or a list with this value is still indexed by the
     value."""
     if values.cuts and values.cuts[-1] == (OTHER,) and len(values.cuts) & 1:
         found = ValueSet(values.cuts[:-1]).points(most)

@@ -1,18 +1,18 @@
 """Covering: whether every notification that matches one filter also matches another.
 
-Box A contains box B if each set of A contains the set of B on the same term. Filter A covers filter
-B if each box of B lies in one box of A. If not, the boxes of A are subtracted from each box of B,
-within a budget; A covers B if nothing remains. If B restricts an attribute to a few points, the
-terms that A computes from this attribute are evaluated at those points: `lower(name) = 'bo'` covers
-`name = 'BO'`.
+Box A contains box B if each set of A contains the set that B has for the same term. Filter A covers
+filter B if each box of B lies in one box of A. Otherwise, the boxes of A are subtracted from each
+box of B, within a budget; A covers B if nothing remains. If B restricts an attribute to a few
+points, the terms that A computes from this attribute are evaluated at those points: `lower(name) =
+'bo'` covers `name = 'BO'`.
 
-A filter whose form is a tree is compared by its parts and its hull. If that does not decide, both
-trees are walked down together, like decision diagrams: A covers B if no values of the terms satisfy
-B but not A.
+A filter whose form is a tree is compared by its parts and its hull. If that does not decide the
+question, both trees are walked down together, like decision diagrams: A covers B if there are no
+values of the terms that satisfy B but not A.
 
-The answer yes is always correct. For unions of boxes over independent terms, the search finds every
-covering that the budget allows. A covering that is not found only makes headers longer, but a wrong
-one would deliver to the wrong subscribers. So in case of doubt the answer is no.
+A yes is always correct. For unions of boxes over independent terms, the search finds every covering
+that the budget allows. A covering that is not found only makes headers longer, but a wrong covering
+would make notifications reach the wrong subscribers. So in case of doubt the answer is no.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from tidings.filters.language.expression import Attribute, Expression
 from tidings.filters.values.sets import EVERYTHING
 
 Goal = tuple[Node, bool]  # a tree, and the outcome that it must have
-EFFORT = 20_000  # the most box comparisons; after that the answer is no
-AMONG_OTHERS = 2_000  # the same limit for one pair among many filters
-MOST_BOXED = 20_000  # among many filters: the most pairs of boxes to compare
-HEAVY = 512  # among many filters: heavier forms are compared only by hull and boxes
+EFFORT = 20_000  # the most comparisons of boxes; if more are needed, the answer is no
+AMONG_OTHERS = 2_000  # the same limit for each pair if many filters are compared
+MOST_BOXED = 20_000  # if many filters are compared: the most pairs of boxes per pair
+HEAVY = 512  # if many filters are compared: heavier forms are compared only by hull and boxes
 
 
 def covers(outer: Form, inner: Form, budget: WorkBudget | None = None) -> bool:
@@ -51,21 +51,23 @@ def covers(outer: Form, inner: Form, budget: WorkBudget | None = None) -> bool:
     effort = WorkBudget(min(EFFORT, AMONG_OTHERS, budget.left))
     before = effort.left
     answer = _look_into(outer, inner, effort)
-    budget.spend(8 * (before - effort.left))  # such a step may merge sets, so it counts eightfold
+    budget.spend(8 * (before - effort.left))  # a step may merge sets, so it counts as 8 steps
     return answer
 
 
 def covers_among(
     outer: Form, inner: Form, effort: WorkBudget | None = None, *, walk: bool = True
 ) -> bool:
-    """Whether `outer` covers `inner`, with the lower limits for one pair among many filters.
+    """Whether `outer` covers `inner`, with the lower limits that apply if many filters are compared
+    in pairs.
 
     The answer depends only on these two forms, not on the order of calls or on how the other
-    filters are partitioned. So a graph that is compiled in one step equals one that grew filter by
-    filter. A covering that follows from the boxes alone is always found, here as well as by the
-    kernels (by_boxes.py and compiled_neighbours.py in matching/covering). A caller that passes an
-    `effort` of AMONG_OTHERS steps sees afterwards how many were taken. `walk=False` is only for
-    measurements: the trees are then not walked down.
+    filters are partitioned. So a graph that is compiled in one step equals a graph to which the
+    filters were added one by one. A covering that follows from the boxes alone is always found,
+    here as well as by the kernels (by_boxes.py and compiled_neighbours.py in matching/covering). A
+    caller that passes an `effort` of AMONG_OTHERS steps can see afterwards how many steps were
+    taken. `walk=False` is only for measurements: trees are then compared without walking down into
+    them.
     """
     if outer.always or inner.never:
         return True
@@ -89,7 +91,7 @@ def _look_into(outer: Form, inner: Form, effort: WorkBudget, walk: bool = True) 
     assert inner.tree is not None
     one_box = outer.boxes[0] if outer.boxes is not None and len(outer.boxes) == 1 else None
     if one_box is not None and algebra.contains(one_box, inner.hull):
-        return True  # the boxes decide this even if the tree is too large to examine
+        return True  # the boxes decide the question even if the tree is too large to examine
     if _covers_tree(inner.tree, outer, {}, effort):
         return True
     return walk and _is_refuted(inner, outer, effort)
@@ -98,7 +100,7 @@ def _look_into(outer: Form, inner: Form, effort: WorkBudget, walk: bool = True) 
 def hull_allows(outer: Form, inner: Form) -> bool:
     """A cheap necessary condition: the hull of `inner` lies in the hull of `outer`.
 
-    Tests on computed terms are ignored: such a test may hold for each box without holding for the
+    Tests on computed terms are ignored: such a test may be true for each box and still not for the
     hull.
     """
     for term, values in outer.hull.items():
@@ -112,7 +114,8 @@ def hull_allows(outer: Form, inner: Form) -> bool:
 
 
 def box_in_box(outer: Box, inner: Box, terms: Mapping[str, Expression], effort: WorkBudget) -> bool:
-    """Whether a box lies in another; terms that the points of a box decide are computed."""
+    """Whether a box lies in another; the terms whose values follow from the points of the inner box
+    are evaluated."""
     for term, values in outer.items():
         have = inner.get(term)
         if have is not None and values >= have:
@@ -154,7 +157,8 @@ def _box_in_tree(box: Box, node: Node, terms: Mapping[str, Expression], effort: 
 
 
 def _covers_tree(node: Node, outer: Form, seen: dict[int, bool], effort: WorkBudget) -> bool:
-    """Whether the outer form covers a tree: all of the tree's parts, or its hull."""
+    """Whether the outer form covers a tree, because it covers all of the tree's parts, or the
+    tree's hull."""
     if id(node) in seen:
         return seen[id(node)]
     answer = _covers_parts(node, outer, seen, effort)
@@ -185,13 +189,15 @@ def _covers_parts(node: Node, outer: Form, seen: dict[int, bool], effort: WorkBu
 
 
 def _is_refuted(inner: Form, outer: Form, effort: WorkBudget) -> bool:
-    """Whether no values of the terms satisfy `inner` but not `outer`. Both trees are walked down
-    together, like two diagrams, with the set of values that is still possible for each term."""
+    """Whether all values of the terms that satisfy `inner` also satisfy `outer`. Both trees are
+    walked down together, like two diagrams, with the set of values that is still possible for each
+    term."""
     return _is_impossible([(tree_of(inner), True), (tree_of(outer), False)], {}, effort)
 
 
 def _is_impossible(wanted: list[Goal], known: Box, effort: WorkBudget) -> bool:
-    """Whether no values give every tree its wanted outcome; `known` has the possible values."""
+    """Whether it is impossible that all trees have their wanted outcomes; `known` has the possible
+    values of terms."""
     known, left = dict(known), list(wanted)
     has_changed = True
     while has_changed:
@@ -221,7 +227,8 @@ def _is_impossible(wanted: list[Goal], known: Box, effort: WorkBudget) -> bool:
                     )
     if not left:
         return False
-    # nodes that must be false come first: such a node is a clause of A, and all its tests fail
+    # nodes that must be false come first: such a node is a clause of A, so all tests in it must
+    # fail
     left.sort(key=lambda one: (one[1], len(one[0].items) if not isinstance(one[0], Test) else 0))
     (node, outcome), *others = left
     assert not isinstance(node, Test)
@@ -247,8 +254,8 @@ def _decide(node: Node, known: Box, effort: WorkBudget) -> bool | None:
 
 
 def _add_images(box: Box, terms: Mapping[str, Expression], effort: WorkBudget) -> Box | None:
-    """Add a test on every term that the points of the box decide; return None if one of these tests
-    becomes empty."""
+    """Add a test on every term whose values follow from the points of the box; return None if
+    nothing can pass one of these tests."""
     out = box
     for text, term in terms.items():
         computed = image(text, term, box, effort)

@@ -1,9 +1,9 @@
 """The canonical form of a filter, its bytes and its identity.
 
 A form is either *narrow* (a union of boxes) or *wide* (a tree that would expand to too many boxes).
-For example, an AND of 30 pairs such as `(a1 OR b1)` stays 30 pairs and does not become a billion
-boxes. Narrow and wide forms both have a hull: one box around the form, a necessary condition that
-an index can use. Forms are built by rules.py.
+For example, an AND of 30 pairs such as `(a1 OR b1)` stays an AND of 30 pairs, and does not become a
+billion boxes. Narrow and wide forms both have a hull: one box around the form, which is a necessary
+condition that an index can use. Forms are built by rules.py.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Form(msgspec.Struct, frozen=True):
     hull: Box
     terms: Mapping[str, Expression]
     weight: int = 0
-    """The cost of examining the form, counted in tests; 0 for one box of attributes."""
+    """The cost of examining the form, counted in tests; 0 for a single box that tests only
+    attributes."""
 
     @property
     def never(self) -> bool:
@@ -50,7 +51,8 @@ class Form(msgspec.Struct, frozen=True):
     def holds(self, event: Event, values: dict[str, Key] | None = None) -> bool:
         """Whether the notification matches. Each term is evaluated at most once.
 
-        `values` caches the values of terms, so that many forms can share them on one notification.
+        `values` caches the values of terms, so that many forms can share these values for one
+        notification.
         """
         values = {} if values is None else values
         if self.boxes is None:
@@ -67,8 +69,8 @@ class Form(msgspec.Struct, frozen=True):
         return False
 
     def passes_plain_tests(self, event: Event, values: dict[str, Key]) -> bool:
-        """Whether the notification passes those tests of the hull that need no computed term. If it
-        does, computed terms decide whether it matches. `values` caches the values of terms."""
+        """Whether the notification passes those tests of the hull that need no computed term. If
+        so, computed terms decide whether it matches. `values` caches the values of terms."""
         for term, allowed in self.hull.items():
             node = self.terms[term]
             if is_plain_term(node):
@@ -92,7 +94,7 @@ NEVER = Form((), None, {}, {})
 
 
 def tree_of(form: Form) -> Node:
-    """A form as a tree of tests, whether it is narrow or wide."""
+    """Any form, narrow or wide, as a tree of tests."""
     if form.tree is not None:
         return form.tree
     boxes = (tuple(Test(*item) for item in box.items()) for box in form.boxes or ())

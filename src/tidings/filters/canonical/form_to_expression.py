@@ -1,7 +1,7 @@
-"""Turn sets and forms back into expressions, written as a person would write them.
+"""Turn sets and forms back into expressions, in the style in which a person would write them.
 
-`express_test` turns a term and a set into a condition that is true exactly on the set. Parsing the
-text of the condition gives the same set.
+`express_test` turns a term and a set into a condition that is true for exactly the values in the
+set. If the text of the condition is parsed, the result is the same set.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def express_test(term: Expression, values: ValueSet) -> Expression:
         nested = Call("isnested", (term,))
         rest = ValueSet(values.cuts[:-1])
         return _join_any([express_test(term, rest), nested]) if rest else nested
-    # the set is unbounded above: write its complement and negate that
+    # the set is unbounded above, so write the negation of its complement
     if len(values.cuts) % 2 == 1:
         missing = sets.NOT_NULL - values
         other = [Not(IsTruth(express_test(term, missing), True))] if missing else []
@@ -95,7 +95,7 @@ def express_test(term: Expression, values: ValueSet) -> Expression:
 
 
 def _exclude_nulls(term: Expression, values: ValueSet) -> list[Expression]:
-    """The conditions that exclude absent and null, unless they are in the set."""
+    """The conditions that exclude absent and null values, unless the set contains these values."""
     if values >= sets.NULL:
         return []
     if sets.ABSENT_KEY in values:
@@ -109,8 +109,8 @@ def _is_absent(term: Expression) -> Expression:
 
 
 def _express_outcome(term: Expression, values: ValueSet) -> Expression:
-    """A condition that is true for the given outcomes of a term: one or two of true, false,
-    unknown."""
+    """A condition that is true if the outcome of a term is one of the given ones: one or two of
+    true, false and unknown."""
     null = sets.NULL_KEY in values
     if values >= sets.TRUE:
         return Not(IsTruth(term, False)) if null else term
@@ -187,7 +187,7 @@ def _express_range(term: Expression, low: Cut, high: Cut) -> Expression:
     above = _express_end(term, low, (">", ">="))
     if below is None or above is None:
         found = below or above
-        assert found is not None  # _express_whole_family handles a whole family
+        assert found is not None  # whole families were handled by _express_whole_family
         return found
     if above.op == ">=" and below.op == "<=":
         return Between(term, above.right, below.right)
@@ -195,10 +195,11 @@ def _express_range(term: Expression, low: Cut, high: Cut) -> Expression:
 
 
 def _express_end(term: Expression, cut: Cut, ops: tuple[Comparison, Comparison]) -> Compare | None:
-    """The comparison for one end of a range; None if the range goes to the end of the family."""
+    """The comparison for one end of a range; None if, at that end, the range goes to the end of the
+    family."""
     if len(cut) == 3:
         return Compare(ops[0] if cut[2] else ops[1], term, Literal(value_at(cut)))
-    if cut == (sets.NAN,):  # the cut between the other numbers and NaN
+    if cut == (sets.NAN,):  # the cut between all other numbers and NaN
         return Compare(ops[1], term, Literal(float("nan")))
     return None
 

@@ -1,5 +1,5 @@
-"""Conditions that follow from an opaque condition, for use by an index: for example the prefix of a
-pattern, or the box around a circle."""
+"""Conditions that follow from an opaque condition, for use by an index; for example, the prefix of
+a LIKE pattern, or the box around a circle."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def _elements_of(node: Exists) -> list[Expression]:
 
 
 def _nested_around(values: Expression, attributes: Attributes | None) -> list[Expression]:
-    """The condition that a value is nested, which holds if the value has leaves. This condition is
-    useful only if no type is declared for the value."""
+    """For a call to `leaves`: the condition that its argument is nested, since only nested values
+    have leaves. The condition is useful only if no type is declared for the argument."""
     if not isinstance(values, Call) or values.name != "leaves":
         return []
     item = values.args[0]

@@ -1,8 +1,8 @@
 """The values that computed terms can take in a box that restricts attributes to a few points.
 
-In `name IN ('Bo', 'Al') AND lower(name) = 'bo'` the computed term is not needed: the filter is
-`name = 'Bo'`. And `lower(name) = 'bo'` covers `name = 'BO'`, because the term can be computed at
-that point.
+In `name IN ('Bo', 'Al') AND lower(name) = 'bo'` the computed term is not needed: the filter means
+`name = 'Bo'`. And `lower(name) = 'bo'` covers `name = 'BO'`, because `lower(name)` can be computed
+for the point 'BO'.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tidings.model import ABSENT, from_micros
 
 MOST_POINTS = 64  # the most combinations of points at which a term is computed
 MOST_WORK = 1 << 15  # the most work for one term: 0.2 ms for a pattern
-LEAST_WORK = 512  # the work counted for each computed test, even if nothing is computed
+LEAST_WORK = 512  # the work charged for each computed test, even if the test is not evaluated
 MOST_OF_UNION = 1 << 22  # the most work for all terms in all boxes of a filter
 WORK_OF_STEP = 256  # the work that counts as one step of a WorkBudget
 Path = tuple[str, ...]
@@ -48,8 +48,8 @@ def image(
 
 def _choose_points(text: str, term: Expression, box: Box) -> Choices | None:
     """The points at which a term is computed. The work is the number of characters in all
-    combinations times the length of the term, because a search may follow each position of a
-    pattern for each character."""
+    combinations times the length of the term, because a search may have to follow every position of
+    a pattern for every character."""
     if isinstance(term, Attribute):
         return None
     names = _read_names.get(text)
@@ -66,7 +66,7 @@ def _choose_points(text: str, term: Expression, box: Box) -> Choices | None:
     for path in paths:
         values = box.get(name_text(path))
         if values is not None and values >= sets.NULL and path not in null_paths(term):
-            # on an absent value the term has the same value as on null
+            # an absent value gives the term the same value as null does
             values = values - sets.IS_ABSENT
         points = values.points(MOST_POINTS) if values is not None else None
         if points is None:
@@ -76,15 +76,16 @@ def _choose_points(text: str, term: Expression, box: Box) -> Choices | None:
         size += max(len(one) if isinstance(one, str) else 1 for one in choices[-1])
         if count > MOST_POINTS or count * size * len(text) > MOST_WORK:
             return None
-    # a struct can't be rebuilt from its fields alone; in sorted order, it comes right before its
-    # fields
+    # a struct can't be rebuilt from its fields alone; in sorted order, the struct comes right
+    # before its fields
     if any(longer[: len(path)] == path for path, longer in pairwise(paths)):
         return None
     return paths, choices, count * size * len(text)
 
 
 def is_too_much(union: Sequence[Box], terms: Mapping[str, Expression]) -> bool:
-    """Whether computing all terms that points decide exceeds the work allowed for one filter."""
+    """Whether evaluating all terms whose values follow from points takes more work than one filter
+    is allowed."""
     if len(union) * len(terms) * MOST_WORK <= MOST_OF_UNION:
         return False
     computed = {text for text, term in terms.items() if not isinstance(term, Attribute)}
@@ -98,7 +99,8 @@ def is_too_much(union: Sequence[Box], terms: Mapping[str, Expression]) -> bool:
     return work > MOST_OF_UNION
 
 
-# A cache of the names that computed terms read, by text: many boxes have the same terms.
+# By the text of a computed term, the names that it reads; cached, because many boxes have the same
+# terms.
 _read_names: dict[str, tuple[str, ...]] = {}
 
 
@@ -124,8 +126,8 @@ def _compute(term: Expression, paths: list[Path], values: tuple[Any, ...]) -> Ke
 
 
 def values_at(place: Key) -> Iterator[Any]:
-    """All values with one key. At 1 there are an integer and a double, at 0
-    an integer and the doubles 0.0 and -0.0, and at midnight a date and a timestamp."""
+    """All values with one key. The key of 1 has an integer and a double; the key of 0 has an
+    integer and the doubles 0.0 and -0.0; the key of a midnight has a date and a timestamp."""
     family, value = place[0], place[1]
     if family == sets.NO_VALUE:
         yield None if value else ABSENT
@@ -148,9 +150,10 @@ def settle(box: Box, terms: Mapping[str, Expression]) -> Box | None:
     """Remove the computed tests that the points of the box decide; None if no point passes them.
 
     A test that reads one attribute is removed, together with the points that fail it. The test
-    stays if a point passes as one value and fails as another (1 and 1.0). A test that reads several
-    attributes is removed only if it always passes. Removing points can decide another test, so this
-    repeats until nothing changes; the order of the tests does not matter.
+    stays if a point stands for several values (1 and 1.0) of which some pass and others fail. A
+    test that reads several attributes is removed only if it always passes. Removing points can
+    decide another test, so all tests are tried again until nothing changes; the order of the tests
+    does not matter.
     """
     while True:
         out = dict(box)

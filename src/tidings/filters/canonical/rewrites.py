@@ -1,11 +1,12 @@
-"""Rewrite conditions in simpler terms. A rewrite is equivalent in three-valued logic, so it is also
-valid under NOT. A condition that can't be simplified is returned as the same object.
+"""Rewrite conditions into simpler, equivalent conditions. A rewrite is equivalent in three-valued
+logic, so it is also valid under NOT. A condition that can't be simplified is returned as the same
+object.
 
     x LIKE 'abc%'        expand_short_forms    startswith(x, 'abc')
     (x > 5) = false      shape_conditions      NOT (x > 5)
 
-An opaque condition must be returned unchanged, and so must `condition IS NULL` around one.
-Otherwise, parsing the text of a canonical form would not give the same form.
+An opaque condition must be returned unchanged, and so must `condition IS NULL` if the condition is
+opaque. Otherwise, parsing the text of a canonical form would not give the same form.
 """
 
 from __future__ import annotations
@@ -101,8 +102,8 @@ def _pattern(node: Call, item: Expression, parts: tuple[like.Part, ...]) -> Expr
 
 
 def _subject(node: Call) -> Expression:
-    """Turn a subject pattern into tests on the fields and the length of the subject; without
-    wildcards, into one test for equality."""
+    """Turn a subject pattern into tests on the fields and the length of the subject; a pattern
+    without wildcards becomes one test for equality."""
     subject, pattern = node.args[0], _constant_text(node.args[1])
     assert pattern is not None
     fields = pattern.split(".")
@@ -119,7 +120,7 @@ def _subject(node: Call) -> Expression:
 
 
 def _isa(node: Call) -> Expression:
-    """Turn `isa` into a test for intervals of preorder numbers; without an ontology, into a test
+    """Turn `isa` into a test for intervals of preorder numbers or, without an ontology, into a test
     for the topic and all names below it."""
     item, topic = node.args[0], _constant_text(node.args[1])
     assert topic is not None
@@ -135,7 +136,8 @@ def _cidr(node: Call) -> Expression:
     network = _constant_text(node.args[1])
     assert network is not None
     first, last = inet.network_ends(network)
-    # an address of the other IP version lies outside the interval, as it lies outside the network
+    # an address of the other IP version lies outside the interval, just as it lies outside the
+    # network
     return Between(Call("inet", (node.args[0],)), Literal(first), Literal(last))
 
 
@@ -150,7 +152,7 @@ def _within_box(node: Call) -> Expression:
 
 
 def _arrays_overlap(node: Call) -> Expression:
-    """One test per element, if all elements are constants and none is null."""
+    """One test for each element, if all elements are constants and none of them is null."""
     left, right = node.args
     if isinstance(left, Literal):
         left, right = right, left
@@ -168,8 +170,9 @@ MOST_SPLITS = 128  # the most tests that a CASE is split into
 
 
 def split_case(node: Expression) -> Expression:
-    """Split a condition by the branches of the first CASE in it. Exactly one branch applies, so the
-    result stays the same: true, false or unknown. A condition with too many branches is not split.
+    """Split a condition into one part for each branch of the first CASE in it. Exactly one branch
+    applies, so the result stays the same, be it true, false or unknown. A condition with too many
+    branches is not split.
 
     CASE WHEN a > 1 THEN b ELSE c END = 5   ->   a > 1 IS TRUE AND b = 5
                                                  OR a > 1 IS NOT TRUE AND c = 5
@@ -195,7 +198,7 @@ def _put(node: Expression, case: Case, value: Expression) -> Expression:
 
 
 def _find_case(node: Expression) -> Case | None:
-    """The first CASE in a condition. A CASE inside an `exists` stays there, because it may depend
+    """The first CASE in a condition. A CASE inside an `exists` is not split, because it may depend
     on the element."""
     if isinstance(node, Case):
         return node
@@ -289,7 +292,7 @@ def expand_short_forms(node: Expression) -> Expression:
 
 
 def are_constants(options: tuple[Expression, ...]) -> bool:
-    """Whether all options of an IN are constants and none is a list."""
+    """Whether all options of an IN are constants, and none of them is a list."""
     return all(isinstance(o, Literal) and not isinstance(o.value, LISTS) for o in options)
 
 
@@ -321,8 +324,8 @@ _NEGATES = {("!=", True), ("<", True), ("=", False), ("<=", False)}
 
 
 def _shape_comparison(node: Compare) -> Expression:
-    """Put the constant on the right. Comparing a condition with a constant gives the condition or
-    its negation."""
+    """Put the constant on the right. A comparison of a condition with true or false becomes the
+    condition or its negation."""
     op, left, right = node.op, node.left, node.right
     if isinstance(left, Literal) and not isinstance(right, Literal):
         return Compare(FLIPPED[op], right, left)
@@ -338,8 +341,8 @@ def _shape_comparison(node: Compare) -> Expression:
 
 
 def _shape_truths(node: In) -> Expression:
-    """Simplify a condition that is IN a list of constants; if both true and false are listed, it
-    stays opaque."""
+    """Simplify `condition IN (constants)`; it stays opaque if both true and false are among the
+    constants."""
     truths = {option.value for option in node.options if isinstance(option, Literal)}
     if not all(isinstance(option, Literal) for option in node.options) or {True, False} <= truths:
         return node

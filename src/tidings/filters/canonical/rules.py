@@ -42,7 +42,7 @@ from tidings.filters.values import sets
 from tidings.filters.values.sets import ValueSet, intersect
 
 MOST_BOXES = 64
-MOST_OF_TESTS = 512  # a filter may have as many boxes as tests, up to this number
+MOST_OF_TESTS = 512  # a filter may have as many boxes as it has tests, but at most this many
 
 
 # -- rules for boxes ---------------------------------------------------------------------------
@@ -76,7 +76,8 @@ def merge_boxes(union: Union, builder: SetTreeBuilder) -> Union:
 
 
 def sort_boxes(union: Union) -> tuple[Box, ...]:
-    """Sort the terms of each box by their texts. (Merging has already sorted the boxes.)
+    """Sort the terms of each box by their texts. (The boxes were already sorted when they were
+    merged.)
 
     b = 1 AND a = 2   ->   a = 2 AND b = 1
     """
@@ -106,7 +107,7 @@ def _encode_node(node: Node) -> bytes:
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One rule, named after its function; the docstring of the function has an example."""
+    """One rule; it is named after its function, whose docstring has an example."""
 
     stage: Choice["expression", "tree", "boxes"]
     apply: Callable[..., Any]
@@ -138,8 +139,8 @@ REPEATED = (decide_by_points, merge_boxes)
 def repeat_until_same(union: Union, builder: SetTreeBuilder) -> Union:
     """Apply rules 11 and 12 repeatedly until neither changes the union.
 
-    A merge can produce a computed test that the points of its box decide, and removing a test can
-    allow a merge. Without computed terms, merging once is enough.
+    Merging boxes can produce a computed test that the points of the new box decide, and removing a
+    test can make further boxes mergeable. Without computed terms, merging once is enough.
     """
     terms = builder.terms
     if all(isinstance(terms[term], Attribute) for box in union for term in box):
@@ -165,7 +166,7 @@ def form_of(node: Expression, attributes: Attributes | None) -> Form:
 
 
 def _full_form(node: Expression, builder: SetTreeBuilder) -> Form:
-    """The form of an expression by the full set of rules."""
+    """The form of an expression, built with the full set of rules."""
     tree = builder.build(node)
     single = _single_form(tree, builder)
     if single is not None:
@@ -191,7 +192,7 @@ def _narrow_box(box: Box, builder: SetTreeBuilder) -> Box:
 
 
 def _multiplies(node: Node) -> bool:
-    """Whether expanding a tree multiplies unions, which may result in too many boxes."""
+    """Whether expanding a tree multiplies unions together, which may give too many boxes."""
     if isinstance(node, Test):
         return False
     factors = [item for item in node.items if not isinstance(item, Test)]
@@ -199,7 +200,7 @@ def _multiplies(node: Node) -> bool:
 
 
 def _weight(form: Form) -> int:
-    """The number of tests, plus more for large sets and for long texts of computed terms."""
+    """The number of tests; large sets and long texts of computed terms count extra."""
     texts = (len(text) for text, node in form.terms.items() if type(node) is not Attribute)
     written = sum(texts) // 32
     if form.boxes is None:
@@ -217,11 +218,11 @@ def _tree_weight(node: Node) -> int:
 
 
 def _quick_form(node: Expression, attributes: Attributes | None) -> Form | None:
-    """The form of an AND of simple tests, which most filters are; None for all other expressions.
-    This takes a tenth of the time of the full set of rules."""
+    """The form of an AND of simple tests, as most filters are; None for all other expressions. This
+    takes a tenth of the time that the full set of rules takes."""
     tests: dict[str, ValueSet] = {}
     terms: dict[str, Attribute] = {}
-    again: dict[str, list[ValueSet]] = {}  # all sets of a term that is tested more than once
+    again: dict[str, list[ValueSet]] = {}  # for each term tested more than once, all its sets
     for item in node.items if type(node) is And else (node,):
         simple = simple_test(item)
         if simple is None:
@@ -258,7 +259,7 @@ def _single_form(tree: Node, builder: SetTreeBuilder) -> Form | None:
 def _nested_form(node: Expression, attributes: Attributes | None) -> Form | None:
     """The form of a filter that is split into a plain condition on single values and a program on
     nested values, if the plain condition is a single box. The form consists of that box and, for
-    each attribute, a box that requires a nested value and leaves the result to the program."""
+    each attribute, a box that requires a nested value and lets the program decide."""
     if type(node) is not Or or not node.items or not isinstance(node.items[-1], And):
         return None
     last = node.items[-1].items[-1]

@@ -153,11 +153,12 @@ class SetTreeBuilder:
         return ALWAYS if values.is_everything else Test(term, values)
 
     def all(self, items: list[Node]) -> Node:
-        """Conjunction: intersect tests on the same term, flatten nested conjunctions."""
+        """Build a conjunction: intersect tests on the same term, and flatten nested
+        conjunctions."""
         return self.join_tests(items, AllOf, NEVER)
 
     def any(self, items: list[Node]) -> Node:
-        """Disjunction: unite tests on the same term, flatten nested disjunctions."""
+        """Build a disjunction: unite tests on the same term, flatten nested disjunctions."""
         return self.join_tests(items, AnyOf, ALWAYS)
 
     def join_tests(
@@ -195,9 +196,9 @@ class SetTreeBuilder:
 def narrow_to_type(values: ValueSet, kind: str, never_null: bool = False) -> ValueSet:
     """Bring a set into the canonical form for a type.
 
-    Values of other types can't occur, so sets that differ only in such values become the same set.
-    The resulting set is the part within the type, or "not null" if the part is the whole type. For
-    an integer type, the ends become integers.
+    Values of other types can't occur, so sets that differ only in such values are reduced to the
+    same set. The resulting set is the part of the set that lies within the type, or "not null" if
+    that part is the whole type. For an integer type, the ends of intervals become integers.
 
     delay > 9.5, an integer   ->   delay >= 10
     """
@@ -213,7 +214,8 @@ def narrow_to_type(values: ValueSet, kind: str, never_null: bool = False) -> Val
 
 
 def _lies_inside(values: ValueSet, domain: ValueSet, kind: str) -> bool:
-    """Whether a set is one interval inside the type and smaller than the type, as most sets are."""
+    """Whether a set is a single interval that lies inside the type but is not the whole type, as
+    most sets are."""
     cuts = values.cuts
     if len(cuts) != 2 or len(domain.cuts) != 2:
         return False
@@ -250,5 +252,6 @@ def is_topic_number(term: Expression) -> bool:
 
 
 def is_plain_term(term: Expression) -> bool:
-    """Whether a term is an attribute, or the number of its topic: it is looked up, not computed."""
+    """Whether a term is an attribute, or the number of its topic: its value is looked up, not
+    computed."""
     return type(term) is Attribute or is_topic_number(term)

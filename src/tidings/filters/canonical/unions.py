@@ -1,20 +1,20 @@
-"""An index for unions of boxes: it finds the filters that a union may cover, and the unions that
-may cover a filter.
+"""An index for unions of boxes: it finds the filters that a given union may cover, and the unions
+that may cover a given filter.
 
-`c = 5 OR pair = 'ours' AND n > 7` has a free hull: no attribute is tested by all its boxes. So each
-filter gets a *witness*, which is a point in one of its boxes: the first value of each attribute
-that the box tests; all other attributes are absent. If a filter covers another, one of its boxes
-contains the witness of the other.
+`c = 5 OR pair = 'ours' AND n > 7` has a free hull: there is no attribute that all its boxes test.
+So each filter gets a *witness*, which is a point in one of its boxes: the first value of each
+attribute that the box tests; all other attributes count as absent. If a filter covers another, one
+of the boxes of the first filter contains the witness of the second.
 
     test       found at              A box is indexed under one of its tests that fail if the
     c = 5      (c,) and (c, 5)       attribute is absent, and a witness under each of its values. If
     n > 7      (n,) and (n, WIDE)    a test is not on a few points, any value may match.
 
-So a union covers only filters with a witness in one of its boxes, and a filter is covered only by
-unions with a box around its witness. Two kinds of filters are always candidates. One kind is a
-union with a box that has no test on an attribute that must be present (`a IS NULL OR b = 1`). The
-other kind is a filter whose boxes all have a computed test, since such a box may be empty. Cost:
-two entries for each attribute of a witness or box.
+So a union covers only filters whose witness lies in one of the union's boxes, and only a union with
+a box that contains the filter's witness can cover the filter. Two kinds of filters are always
+candidates. One kind is a union in which some box has no test on an attribute that must be present,
+such as `a IS NULL OR b = 1`. The other kind is a filter whose boxes all have a computed test,
+because such a box may be empty. Cost: two entries for each attribute of a witness or box.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from tidings.filters.language.expression import Attribute
 from tidings.filters.values.sets import ABSENT_KEY, Key
 
 MOST_POINTS = 8
-MANY = range(MOST_POINTS + 1)  # stands for a set that has too many points to list
+MANY = range(MOST_POINTS + 1)  # represents a set that has too many points to list
 WIDE: Key = ()
 
 Item = TypeVar("Item")
-Tested = tuple[str, list[Key] | None]  # a term, and its points if there are only a few
+Tested = tuple[str, list[Key] | None]  # a term, and the points of its set if there are only a few
 Place = tuple[str] | tuple[str, Key]
 Places = dict[Place, dict[Item, None]]
 
 
 class UnionIndex(Generic[Item]):
-    """An index of hashable items by their witnesses; items with a free hull are also indexed by
-    their boxes."""
+    """An index of hashable items by the items' witnesses; an item with a free hull is also indexed
+    by its boxes."""
 
     def __init__(self) -> None:
-        self.free: dict[Item, None] = {}  # items whose hull tests nothing
-        self._anywhere: dict[Item, None] = {}  # items of `free` that are always candidates
+        self.free: dict[Item, None] = {}  # items whose hulls have no test
+        self._anywhere: dict[Item, None] = {}  # those items of `free` that are always candidates
         self._boxes: Places[Item] = {}
         self._witnesses: Places[Item] = {}
         self._hidden: dict[Item, None] = {}  # items that have no witness
@@ -71,7 +71,8 @@ class UnionIndex(Generic[Item]):
             group.pop(item, None)
 
     def may_cover(self, form: Form) -> Iterator[Item]:
-        """Items with a free hull whose form may cover this form; an item may occur twice."""
+        """Items that have a free hull and whose form may cover this form; an item may occur
+        twice."""
         witness = _witness_of(form)
         if witness is None:
             yield from self.free
@@ -95,7 +96,7 @@ class UnionIndex(Generic[Item]):
 
 def _witness_of(form: Form) -> list[Tested] | None:
     """The witness of a form: the attributes of the smallest box that tests only attributes, with
-    their values where known."""
+    their values if these are known."""
     terms = form.terms
     plain = (
         box for box in form.boxes or () if all(isinstance(terms[term], Attribute) for term in box)
@@ -119,7 +120,8 @@ def _access_tests(form: Form) -> list[Tested] | None:
 
 
 def _tests(box: Box, form: Form) -> Iterator[Tested]:
-    """The attributes that can't be absent in a box, and their points if there are only a few."""
+    """The attributes that can't be absent if a box matches, with the points of their sets if there
+    are only a few."""
     for term, values in box.items():
         if ABSENT_KEY not in values and isinstance(form.terms[term], Attribute):
             yield term, values.points(MOST_POINTS)
@@ -133,7 +135,7 @@ def _places_of(tests: Iterable[Tested]) -> Iterator[Place]:
 
 
 def _look_up(places: Places[Item], test: Tested) -> list[dict[Item, None]]:
-    """The groups of items that may have a value in common with a test."""
+    """The groups of those items that may have a value in common with a test."""
     term, points = test
     there: list[Place] = [(term, one) for one in (*points, WIDE)] if points else [(term,)]
     return [places[one] for one in there if one in places]

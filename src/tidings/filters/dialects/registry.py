@@ -1,8 +1,8 @@
 """The table of dialects, and the function that parses a text in one of them.
 
-A dialect is a folder here and a line in the table below. The module `dialect.py` of a dialect is
-imported on first use, so a process loads only the dialects that it uses. The module defines these
-names:
+Each dialect has a folder here and a line in the table below. The module `dialect.py` of a dialect
+is imported on first use, so a process loads only the dialects that it uses. The module defines
+these names:
 
     parse(text, context) -> Expression       parses a text, or raises FilterError
     embed(text, context) -> Embedded         the same for a text inside SQL; only with a function
@@ -30,7 +30,7 @@ from tidings.filters.language.expression import Expression
 from tidings.filters.language.sql_writer import text_of
 from tidings.model import FilterError
 
-Source = str | dict[str, Any] | list[Any]  # objects are for dialects that are written in JSON
+Source = str | dict[str, Any] | list[Any]  # only dialects that are written in JSON accept objects
 
 
 @cache
@@ -48,8 +48,9 @@ def _in_folder(
     is_rekeyed: bool = False,
     has_names: bool = False,
 ) -> Dialect:
-    """The dialect in a folder, with the same name as the folder. `function` is a pair: the name of
-    the SQL function that embeds the dialect, and a description of the function's argument."""
+    """The dialect of a folder; the dialect and the folder have the same name. `function` is a pair:
+    the name of the SQL function that embeds the dialect, and a description of the function's
+    argument."""
 
     def parse(text: str, context: Context) -> Expression:
         node: Expression = _load(folder).parse(text, context)
@@ -113,7 +114,7 @@ def read(text: Source, dialect: str, context: Context) -> Expression:
 
 
 def as_text(source: Source) -> str:
-    """The text of a filter, which may be given as an object."""
+    """The text of a filter; the filter may be given as an object."""
     return source if isinstance(source, str) else _write_json(source)
 
 

@@ -2,13 +2,13 @@
 
 The parser checks filters against the declared attributes. The parser refuses a name that is not
 declared, and suggests similar names. The parser refuses a comparison of types that can't be
-compared. A string that is compared with a date or a number is parsed as one. The condition `x > 10`
-is treated as `x >= 11` if x is an integer.
+compared. A string that is compared with a date or a number is parsed as a date or a number. The
+condition `x > 10` is treated as `x >= 11` if x is an integer.
 
-`Attributes.type` gives the name of a type (`list`), `Attributes.data_type` the full type
-(`list<struct<sku: string>>`); both take a path as it is written in a filter. For a path through a
-list, the type is a list of the field's type; for a path into a map, it is the type of the map's
-values.
+`Attributes.type` gives the name of a type (`list`), and `Attributes.data_type` gives the full type
+(`list<struct<sku: string>>`); both take a path in the form in which a filter has it. For a path
+through a list, the type is a list of the field's type; for a path into a map, it is the type of the
+map's values.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class Attributes:
     A type is a text (see model/type_text.py), an `Ontology`, or a mapping of fields. `subject` is
     always declared. `extra` says what happens to undeclared fields: "open" (filters may use them,
     whatever their types), "keep" (they stay in the notification, but filters can't use them),
-    "drop" (`read` removes them) or "refuse" (`read` raises). `closed=False` means "open"; the
-    default is "keep".
+    "drop" (`read` removes them) or "refuse" (`read` raises). `closed=False` means `extra="open"`;
+    the default of `extra` is "keep".
     """
 
     def __init__(
@@ -154,8 +154,8 @@ class Attributes:
 
     @classmethod
     def from_arrow(cls, schema: Any, *, extra: Extra | None = None) -> Attributes:
-        """The attributes given by the columns of an Arrow schema, or of anything that has one (a
-        Table, a RecordBatch)."""
+        """The attributes that the columns of an Arrow schema declare; also accepts an object with a
+        schema (a Table, a RecordBatch)."""
         fields = getattr(schema, "schema", schema)
         return cls(
             {write_path((one.name,)): type_of_arrow(one.type) for one in fields}, extra=extra
@@ -207,7 +207,7 @@ class Attributes:
         return self._ontologies
 
     def near(self, path: Path) -> list[str]:
-        """Declared names with a similar spelling."""
+        """Declared names whose spelling is similar."""
         names = {name_text(p).lower(): name_text(p) for p in self._types}
         close = difflib.get_close_matches(name_text(path).lower(), names, n=3)
         return [names[name] for name in close]
@@ -284,7 +284,7 @@ def rebuild_ontology(found: Mapping[str, Any]) -> Ontology:
 
 
 def _without_ontologies(types: Any, above: Path, found: dict[Path, Ontology]) -> Any:
-    """The declaration with `string` instead of each ontology; the ontologies are added to
+    """The declaration, with `string` in place of each ontology; the ontologies are added to
     `found`."""
     if not isinstance(types, Mapping):
         return types
@@ -301,7 +301,7 @@ def _without_ontologies(types: Any, above: Path, found: dict[Path, Ontology]) ->
 
 
 def split_extra(value: Any, kind: DataType | None, path: Path, found: list[Path]) -> Any:
-    """The value without its undeclared fields; their paths are added to `found`."""
+    """The value without its undeclared fields; the paths of these fields are added to `found`."""
     if kind is None or kind.kind not in ("struct", "list", "map"):
         return value
     if kind.kind == "list":
@@ -335,7 +335,7 @@ def _has_long_number(text: str | bytes) -> bool:
 def _read_number(text: str) -> Decimal:
     found = Decimal(text)
     if math.isinf(float(found)):
-        raise ValueError("Number out of range")  # msgspec raises the same error
+        raise ValueError("Number out of range")  # the same error that msgspec raises
     return found
 
 
@@ -344,7 +344,7 @@ _decode_exactly = msgspec.json.Decoder(float_hook=_read_number).decode
 
 
 def _round_others(value: Any, kind: DataType | None) -> Any:
-    """The value with decimals only where they are declared; elsewhere they are doubles."""
+    """The value, with decimals only where they are declared; elsewhere, decimals become doubles."""
     if isinstance(value, Decimal):
         return value if kind is not None and kind.kind == "decimal" else float(value)
     if isinstance(value, list):
@@ -370,7 +370,8 @@ def _fits(value: float) -> bool:
 
 
 def _usual(value: Any, kind: DataType) -> Any:
-    """The value as `normalise` returns it, except that a decimal beyond 64 bits stays exact."""
+    """The value as `normalise` returns it, except that a decimal that needs more than 64 bits stays
+    exact."""
     if kind.kind == "decimal" and type(value) is int:
         return normalise(Decimal(value))
     return normalise(value)
@@ -423,7 +424,7 @@ def _misfit(value: Any, have: str | None, expected: str, path: Place) -> Notific
 
 
 def _conform_parts(value: Any, have: str | None, kind: DataType, path: Place) -> Any:
-    """Convert the elements of a list, the fields of a struct or the values of a map."""
+    """Convert the elements of a list, the fields of a struct, or the values of a map."""
     if kind.kind == "list":
         if have != "list":
             raise _misfit(value, have, "list", path)

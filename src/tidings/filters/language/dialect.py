@@ -6,8 +6,8 @@
                      words      explains filters as the dialect writes them; without this hook,
                                 filters are explained as SQL
 
-`filters/dialects` fills the table. Parsers and commands look dialects up here, so none of them
-names a particular dialect.
+The folder `filters/dialects` fills the table. Parsers and commands look dialects up here, so none
+of them names a particular dialect.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidings.model import Event, Path
 
 
 class Context(msgspec.Struct, frozen=True):
-    """The context of parsing: the channel's attributes, the application's functions, a limit."""
+    """The context of parsing: the channel's attributes, application functions, and a limit."""
 
     attributes: Attributes | None = None
     functions: Mapping[str, Callable[..., Any]] = {}
@@ -31,18 +31,19 @@ class Context(msgspec.Struct, frozen=True):
 
 
 class Embedded(msgspec.Struct, frozen=True):
-    """A text of one dialect inside a text of another: its expression and its number of parts."""
+    """A text in one dialect inside a text in another dialect: the expression of the inner text, and
+    its number of parts."""
 
     node: Expression
     parts: int
 
 
 class SqlFunction(msgspec.Struct, frozen=True):
-    """The SQL function that embeds a text of a dialect: `cesql('INT(n) + 1')`."""
+    """The SQL function that embeds a text in a dialect: `cesql('INT(n) + 1')`."""
 
     name: str
     argument: str
-    """Its argument as messages describe it: "one pattern as JSON"."""
+    """The function's argument, as messages describe it: "one pattern as JSON"."""
     read: Callable[[str, Context], Embedded]
 
 
@@ -61,21 +62,21 @@ class TestReport(msgspec.Struct, frozen=True):
 
 
 class FilterField(msgspec.Struct, frozen=True):
-    """One field of a filter that consists of fields, as the dialect writes it."""
+    """One field of a filter, as written in a dialect whose filters consist of fields."""
 
     path: Path
     # the texts of the values that the filter accepts there; any of them is enough
     values: frozenset[str]
     label: str  # for people: the path and what the filter expects there
-    text: str  # a filter that tests only this field
+    text: str  # a filter that tests only this field, as text
 
 
 class OwnWords(msgspec.Struct, frozen=True):
     """How a dialect describes its filters in its own terms, instead of in SQL."""
 
     explain: Callable[[str, Event, bool], list[TestReport]]
-    """The tests of a text on a notification. The third argument says whether the text matches
-    it."""
+    """Reports how a notification passes or fails each test of a text. The third argument says
+    whether the text matches it."""
     fields: Callable[[str], list[FilterField]]
     """The fields of a text."""
     restore: Callable[[Expression], str | None]
@@ -97,8 +98,9 @@ class Dialect(msgspec.Struct, frozen=True):
     """Writes an expression as text; the expression must not have nested values (see nested.py)."""
     words: OwnWords | None = None
     is_rekeyed: bool = False
-    """True if filters that call `function` have other identities and tests than in the first
-    version of logs and snapshots. In older logs and snapshots, these are computed again."""
+    """True if the identities and tests of filters that call `function` have changed since the first
+    version of logs and snapshots. When older logs and snapshots are opened, the identities and
+    tests of such filters are computed again."""
     has_names: bool = False
     """True if parts of a filter can have names."""
 
@@ -117,15 +119,16 @@ def sql_functions() -> dict[str, SqlFunction]:
 
 
 def rekeyed_calls() -> list[str]:
-    """The calls whose filters had other identities in the first version of logs and snapshots: the
-    start of each call, in lower case, such as `event_pattern(`."""
+    """The calls for which filters had different identities in the first version of logs and
+    snapshots, each given as the start of the call in lower case, such as `event_pattern(`."""
     found = (one.function for one in DIALECTS.values() if one.is_rekeyed)
     return [f"{one.name}(" for one in found if one is not None]
 
 
 def naming_dialect(text: str) -> str | None:
     """The dialect of a text with named parts; None if there is none. At most one JSON dialect and
-    one other dialect have named parts, so the first character of the text decides."""
+    one other dialect have named parts, so the first character of the text decides which of them it
+    is in."""
     is_json = text.lstrip()[:1] in ("{", "[")
     found = (one.name for one in DIALECTS.values() if one.has_names and one.takes_json == is_json)
     return next(found, None)

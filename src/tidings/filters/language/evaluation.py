@@ -1,7 +1,7 @@
 """The reference semantics: the value of an expression on one notification, in three-valued logic.
 
 This module is written for clarity, not for speed; canonical forms, indexes and Spark are all tested
-against it. True, False and None are SQL's true, false and unknown.
+against it. True, False and None stand for SQL's true, false and unknown.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def evaluate(node: Expression, event: Event) -> Any:
 
 
 def variable_key(name: str) -> str:
-    """The key of a variable among the attributes of an event; no attribute has this key."""
+    """The key under which an event holds the value of a variable; no attribute has this key."""
     return "\0" + name
 
 
@@ -101,8 +101,8 @@ class _Scope(Mapping[str, Any]):
 
 
 def _evaluate_exists(items: Any, name: str, condition: Expression, event: Event) -> Truth:
-    """True if the condition is true for some element. Otherwise unknown if the condition is unknown
-    for some element, or if there is no list; else false."""
+    """The result is true if the condition is true for some element. Otherwise, it is unknown if the
+    condition is unknown for some element or if there is no list, and else false."""
     if not isinstance(items, list):
         return None
     spend(len(items))
@@ -116,8 +116,8 @@ def _evaluate_exists(items: Any, name: str, condition: Expression, event: Event)
 
 
 def term_value(node: Expression, event: Event) -> Any:
-    """The value of a term of a filter, or ABSENT for an attribute that the notification lacks. A
-    computed term counts as work on the notification."""
+    """The value of a term of a filter, or ABSENT if the term is an attribute that the notification
+    lacks. Computing a term counts as work on the notification."""
     if type(node) is Attribute:  # the usual case, which needs no computation
         return find(event, node.path)
     look()
@@ -131,14 +131,15 @@ def truth(node: Expression, event: Event) -> Truth:
 
 
 def read(event: Event, path: tuple[str, ...]) -> Any:
-    """The value at a path; null if a step is missing. A path through a list gives a list."""
+    """The value at a path; null if a step is missing. If a path leads through a list, its value is
+    a list."""
     value = find(event, path)
     return None if value is ABSENT else value
 
 
 def find(event: Event, path: tuple[str, ...]) -> Any:
     """The value at a path, or ABSENT if a step is missing. If the path leads through a list,
-    missing values are null in the resulting list."""
+    a missing value becomes null in the resulting list."""
     value: Any = event.get(path[0], ABSENT)
     for step in path[1:]:
         value = _step(value, step)
@@ -219,7 +220,7 @@ def _negate(value: Truth) -> Truth:
 
 def _call(node: Call, event: Event) -> Any:
     function = FUNCTIONS[node.name]
-    if function.any_type:  # for all other functions, an absent attribute is null
+    if function.any_type:  # to all other functions, an absent attribute is null
         values = [find(event, arg.path) if type(arg) is Attribute else evaluate(arg, event)
                   for arg in node.args]  # fmt: skip
     else:

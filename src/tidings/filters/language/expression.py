@@ -7,8 +7,9 @@ Conditions:  Compare  In  Between  IsNull  IsTruth  Exists  And  Or  Not, and an
 Trees are immutable and at most MAX_DEPTH deep (parsers refuse deeper ones), so plain recursion over
 them is safe. AND and OR are flat: a chain of a thousand conditions is one node.
 
-Leaves contain only plain values, which can't be part of a cycle, so the garbage collector need not
-visit them. Other nodes may refer to a function of the application, which can be part of a cycle.
+Leaves contain only plain values, which can't be part of a reference cycle, so the garbage collector
+need not visit leaves. Other nodes may refer to a function of the application, and that function can
+be part of a reference cycle.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Comparison = Choice["=", "!=", "<", "<=", ">", ">=", "<=>"]
 FLIPPED: dict[Comparison, Comparison] = {
     "=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "<=>",
 }  # fmt: skip
-# every way to write a comparison
+# every way to write a comparison operator
 COMPARISONS: dict[str, Comparison] = {
     "=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
     "<=>": "<=>",
@@ -53,7 +54,7 @@ class Literal(msgspec.Struct, frozen=True, gc=False):
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A function or an arithmetic operator by its name in functions.FUNCTIONS.
+    """A function or an arithmetic operator, by its name in functions.FUNCTIONS.
 
     `bound` holds an object that the function needs but that is not part of the text: the ontology
     of `isa` and `preorder`, the program of `foreign`, or the body of an application's function.
@@ -104,7 +105,7 @@ class Exists(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """A CASE: pairs of a condition and a value, and a default."""
+    """A CASE: pairs of a condition and a value, followed by a default value."""
 
     branches: tuple[tuple[Expression, Expression], ...]
     default: Expression
@@ -131,7 +132,8 @@ CONDITIONS = (Compare, In, Between, IsNull, IsTruth, Exists, And, Or, Not)
 
 
 def is_absent(item: Attribute) -> Call:
-    """The condition that the notification does not have the attribute, not even as null."""
+    """The condition that the notification does not have the attribute, not even with the value
+    null."""
     return Call("isabsent", (item,))
 
 
@@ -157,7 +159,7 @@ def children(node: Expression) -> tuple[Expression, ...]:
 
 
 def with_children(node: Expression, items: Sequence[Expression]) -> Expression:
-    """The same node with other expressions directly below it, in the order of `children`."""
+    """The same node with these expressions as its children, in the order of `children`."""
     match node:
         case Call(name=name, bound=bound):
             return Call(name, tuple(items), bound)
@@ -182,8 +184,8 @@ def with_children(node: Expression, items: Sequence[Expression]) -> Expression:
 
 
 def rebuild(node: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
-    """Replace each part for which `change` returns a node; the children of all other parts are
-    visited in turn."""
+    """Replace each part for which `change` returns a node; if it returns None, visit the children
+    of the part."""
     new = change(node)
     if new is not None:
         return new
@@ -218,8 +220,8 @@ def variables_of(node: Expression) -> set[str]:
 
 
 def make_exists(items: Expression, name: str, condition: Expression) -> Exists:
-    """Build an Exists whose variable gets the first of the names x, x2, x3 ... that its condition
-    does not use otherwise; `name` is the variable's name in the given condition."""
+    """Build an Exists. Its variable is called `name` in the given condition, and is renamed to the
+    first of x, x2, x3 ... that the condition does not use for anything else."""
     taken = {path[0] for path in attributes_of(condition)} | variables_of(condition) - {name}
     names = ("x" if number == 1 else f"x{number}" for number in itertools.count(1))
     new = next(one for one in names if one not in taken)

@@ -1,13 +1,13 @@
-"""Conditions of other languages inside an expression: the interface of the programs of a dialect.
+"""Conditions in other languages inside an expression: the interface of a dialect's programs.
 
-Some conditions of a dialect can't be written as an expression. The text of such a condition then
-stays in one piece and becomes a call of the function `foreign`, bound to a program that the dialect
+Some conditions of a dialect can't be written as an expression. The text of such a condition stays
+in one piece. It becomes a call to the function `foreign`, bound to a program that the dialect
 compiled from the text:
 
     cesql('INT(n) + 1')      Call("foreign", (Literal("INT(n) + 1"), Attribute(("n",))), program)
 
-The program provides everything about such a call: its name in SQL, its type and its value. So
-nothing here or in `canonical` depends on a particular dialect.
+The program provides the call's name in SQL, its type and its value. So nothing here or in
+`canonical` depends on a particular dialect.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ FOREIGN = "foreign"
 
 
 class NestedSplit(msgspec.Struct, frozen=True):
-    """A filter split into a plain condition on single values and a program on nested values.
+    """A filter that is split into a plain condition on single values and a program on nested
+    values.
 
     The whole filter is `plain OR (isnested(a) OR isnested(b)) AND program`.
     """
@@ -42,12 +43,12 @@ class NestedSplit(msgspec.Struct, frozen=True):
     nested: list[Path]
     """The attributes that `isnested` tests, here a and b."""
     bounded: list[Path]
-    """If the program is true, each of these attributes is nested or in the set that `plain`
-    allows."""
+    """If the program is true, each of these attributes is nested, or has a value in the set that
+    `plain` allows."""
 
 
 class ForeignProgram(Protocol):
-    """The program that a call of `foreign` is bound to. Programs of equal texts are equal."""
+    """The program that a call to `foreign` is bound to. Programs with equal texts are equal."""
 
     @property
     def function(self) -> str:
@@ -62,21 +63,24 @@ class ForeignProgram(Protocol):
         call."""
 
     def necessary(self, attributes: Attributes | None) -> list[Expression]:
-        """For an index: conditions without programs that hold whenever the program is true."""
+        """For an index: conditions that contain no program and hold whenever the program is
+        true."""
 
     def split_nested(self, node: Expression, attributes: Attributes | None) -> NestedSplit | None:
-        """Split a filter that ends with this program; None if the filter has another shape."""
+        """Split a filter that ends with a call to this program; None if the filter has a different
+        structure."""
 
     def where_single(self) -> Expression | None:
-        """The equivalent condition if no value is nested; None if the program is still needed."""
+        """The condition that is equivalent if no value is nested; None if the program is still
+        needed."""
 
     def null_paths(self) -> list[Path]:
-        """The attributes, including those in structs in lists, for which the program distinguishes
-        null from absent."""
+        """The attributes for which the program distinguishes null from absent, including those of
+        structs in lists."""
 
 
 def call_program(program: ForeignProgram, text: str, paths: Iterable[Path]) -> Call:
-    """Build the call of a program, with the attributes that it reads."""
+    """Build the call to a program, with the attributes that the program reads."""
     return Call(FOREIGN, (Literal(text), *map(Attribute, paths)), program)
 
 

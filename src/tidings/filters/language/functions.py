@@ -1,8 +1,8 @@
 """The functions of the language: one table of names, arities, result types and bodies.
 
-A body gets plain values. Functions are *strict* by default: if an argument is null, the body is not
-called and the result is null. An argument of the wrong type, an arithmetic overflow and a division
-by zero also give null, and a test on null is unknown.
+The body of a function gets plain values. Functions are *strict* by default: if any argument is
+null, the body is not called, and the result is null. An argument of the wrong type, an arithmetic
+overflow and a division by zero also give null, and a test of a null value is unknown.
 """
 
 from __future__ import annotations
@@ -182,7 +182,8 @@ def _get(values: Any, index: Any) -> Any:
 
 
 def _array_contains(values: Any, wanted: Any) -> bool | None:
-    """True if found; unknown if not found and some element is null or not comparable."""
+    """True if the value is found; unknown if it is not found and some element is null or not
+    comparable with it."""
     if not isinstance(values, list):
         return None
     spend(len(values))
@@ -211,7 +212,7 @@ def _rlike(text: str, pattern: str) -> bool | None:
     try:
         return regular.compile_pattern(pattern).search(text)
     except regular.RegularError:
-        return None  # can't happen: patterns are literals, which the parser has checked
+        return None  # can't happen: the parser accepts only literal patterns, and has checked them
 
 
 def _like(text: str, pattern: str) -> bool | None:
@@ -237,7 +238,7 @@ def _preorder(tree: Any, name: Any, _fingerprint: Any = None) -> int | None:
 
 
 def _named(_name: Any, condition: Any) -> bool | None:
-    """The condition itself; as in any condition, a value that is not a Boolean is unknown."""
+    """The condition itself; as in every condition, a non-Boolean value counts as unknown."""
     return condition if condition is True or condition is False else None
 
 
@@ -264,8 +265,8 @@ def flatten(values: list[Any]) -> list[Any]:
 
 
 def _leaves(value: Any) -> list[Any] | None:
-    """The elements of a list and its nested lists, without nulls and structs; null if the value is
-    not a list."""
+    """The elements of a list and of the lists nested in it, except nulls and structs; null if the
+    value is not a list."""
     if not isinstance(value, list):
         return None
     found = flatten(value)
@@ -325,7 +326,7 @@ def _table() -> dict[str, Function]:
         Function("minute", _date_part(lambda t: t.minute), 1, 1, "integer", time),
         Function("second", _date_part(lambda t: t.second), 1, 1, "integer", time),
         Function("dayofweek", _date_part(lambda t: t.isoweekday() % 7 + 1), 1, 1, "integer", time),
-        # functions that SQL does not have: addresses, places, subjects, topics
+        # functions that SQL does not have: for addresses, places, subjects and topics
         Function("cidr", _text(inet.in_network), 2, 2, "boolean", text * 2, spark=False),
         Function("inet", _text(inet.address), 1, 1, "string", text, spark=False),
         Function("within_box", geography.within_box, 6, 6, "boolean", number * 6, False, False),
@@ -346,7 +347,7 @@ def _table() -> dict[str, Function]:
 
 FUNCTIONS = _table()
 BOUND = frozenset({"isa", "preorder", "foreign", "apply"})
-"""Functions whose body gets Call.bound as its first argument."""
+"""Functions whose implementation gets Call.bound as its first argument."""
 
 ALIASES = {
     "mod": "%", "char_length": "length", "character_length": "length", "len": "length",

@@ -4,8 +4,8 @@
                     ──parts_in──────> the condition of each name
 
 A name changes nothing: the form, the identity and the coverings of a filter come from the
-expression without names. Parts with the same name count as one part, which is true if any of them
-is true.
+expression without names. Parts with the same name count as one part, which is true if at least one
+of them is true.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ def problem_of_name(name: object) -> str:
 def may_have_names(text: str) -> bool:
     """Whether a text may contain named parts: a quick test, so that most expressions need not be
     searched."""
-    # JSON may write any letter of the key as an escape
+    # in JSON, any letter of the key may be written as an escape
     return NAMED in text or "\\u" in text or NAMED in text.lower()
 
 
 def without_names(node: Expression) -> Expression:
-    """The expression as if it had been written without names; the same object if it has none."""
+    """The expression as if written without names; the same object if it contains no names."""
     if isinstance(node, Call) and node.name == NAMED:
         return without_names(node.args[1])
     before = children(node)
     after = [without_names(child) for child in before]
     if all(one is other for one, other in zip(before, after, strict=True)):
         return node
-    if isinstance(node, And | Or):  # ANDs inside an AND are joined, as in the parser; so are ORs
+    if isinstance(node, And | Or):  # an AND inside an AND, or an OR inside an OR, is joined
         kind = type(node)
         after = [part for one in after for part in (one.items if isinstance(one, kind) else (one,))]
     return with_children(node, after)
 
 
 def parts_in(node: Expression) -> dict[str, Expression]:
-    """The conditions of the named parts, without names inside them, in the order of the text."""
+    """The conditions of the named parts, without names inside, in the order of the text."""
     found: dict[str, list[Expression]] = {}
     stack = [node]
     while stack:

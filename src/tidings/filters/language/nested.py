@@ -1,4 +1,4 @@
-"""Filters on values that may be nested, and the simpler condition that is enough if no value is
+"""Filters on values that may be nested, and the simpler conditions that suffice if no value is
 nested.
 
 A value is nested if it is a list, or if it is a struct where a single value is expected. A dialect
@@ -24,8 +24,8 @@ from tidings.filters.language.sql_writer import name_text
 
 
 def nested_attributes(node: Expression) -> list[str]:
-    """The attributes that a program examines if they are nested; empty if the filter has no program
-    for nested values."""
+    """The attributes whose nested values a program examines; empty if the filter has no program for
+    nested values."""
     calls = list(_find_calls(node))
     programs = [program for call in calls if (program := program_of(call)) is not None]
     if all(program.where_single() is None for program in programs):

@@ -1,6 +1,6 @@
 """Write expressions as SQL, the default dialect, with brackets only where they are needed.
 
-The text of an expression is also its identity: two terms are the same if their texts are equal.
+The text of an expression is also its identity: two terms with equal texts are the same term.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RESERVED = frozenset(
      "FALSE", "ESCAPE", "DIV"}
 )  # fmt: skip
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-# NUL is not written as \0, which would be an octal escape before two digits
+# NUL is not written as \0, because before two digits that would be an octal escape
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t",
             "\0": "\\u0000"}  # fmt: skip
 _ESCAPED = re.compile(r"[\\'\n\r\t\0]")
@@ -89,7 +89,8 @@ def _write_double(value: float) -> str:
     if math.isinf(value):
         return "double('Infinity')" if value > 0 else "double('-Infinity')"
     text = repr(value)
-    # without the D, Spark would read a decimal, which computes differently
+    # without the D, Spark would read the number as a decimal, and arithmetic on decimals gives
+    # different results
     return text + "D" if "e" not in text and value.is_integer() else text
 
 
@@ -175,7 +176,8 @@ def _write_call(node: Call, no: str) -> tuple[str, int]:
     if name == "subject_matches":
         return f"subject({text_of(args[1])})", _ATOM
     if name == "foreign":
-        # the other arguments are attributes that the text, the first argument, already names
+        # the first argument is a text, which already names the attributes that the other arguments
+        # are
         name, args = node.bound.function, args[:1]
     if name == "apply":
         name, args = str(args[0].value), args[1:]  # type: ignore[union-attr]

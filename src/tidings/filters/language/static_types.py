@@ -75,7 +75,7 @@ _JOINED = {"number": "number", "time": "timestamp"}
 
 
 def is_condition(node: Expression) -> bool:
-    """Whether the node itself is a condition, unlike an attribute that may contain a Boolean."""
+    """Whether the node itself is a condition; an attribute that may contain a Boolean is not."""
     if isinstance(node, Call):
         returns = FUNCTIONS[node.name].returns
         if node.name == FOREIGN:
@@ -87,10 +87,10 @@ def is_condition(node: Expression) -> bool:
 
 
 def is_unbounded(term: Expression) -> bool:
-    """Whether computing a term may take unlimited time, as for an application's function or a
-    regular expression.
+    """Whether computing a term may take unlimited time, because it calls an application's function
+    or uses a regular expression.
 
-    Unbounded terms are computed only when an event is matched.
+    Unbounded terms are evaluated only for events, never in advance.
     """
     if isinstance(term, Call) and term.name in ("apply", "rlike"):
         return True

@@ -10,7 +10,8 @@ from tidings.model import FilterError
 
 MAX_LENGTH = 250_000
 MAX_FOREIGN = 100_000
-"""The most characters of a filter in another dialect. Its text in SQL may be twice as long."""
+"""The most characters of a filter in another dialect. The filter's text in SQL may be twice as
+long."""
 
 _TOKEN = re.compile(
     r"""
@@ -38,7 +39,7 @@ class Token(NamedTuple):
     kind: str  # name, quoted, string, number, op, end
     text: str  # the name or operator as written; the value of a string or quoted name
     position: int
-    word: str = ""  # the name in capitals; the suffix of a number
+    word: str = ""  # for a name, the name in capital letters; for a number, its suffix
 
 
 def check_length(text: str, most: int) -> None:
@@ -59,7 +60,8 @@ def tokenize(text: str) -> list[Token]:
             continue
         piece, at = found.group(), found.start()
         if kind == "name":
-            # only ASCII names can be keywords: upper() would turn a dotless i into an I
+            # only ASCII names can be keywords: for other names, upper() could be wrong, as it turns
+            # a dotless i into an I
             tokens.append(Token("name", piece, at, piece.upper() if piece.isascii() else piece))
         elif kind == "op":
             if piece == "/" and text.startswith("/*", at):

@@ -1,9 +1,10 @@
 """CAST: converts a value to a type, as Spark's `try_cast` does in ANSI mode.
 
-Where Spark in ANSI mode raises an error, the result here is null: for a text that is not a number,
-or for a number that does not fit. Some other casts give null because systems disagree, or because
-the result depends on a setting: a double or decimal cast to text is null, and so is a text cast to
-a timestamp if the text has a time but no date, or the name of a time zone.
+In cases in which Spark in ANSI mode raises an error, the result here is null: for example, if a
+text is not a number, or if a number does not fit the type. Some other casts give null because
+systems disagree about the result, or because it depends on a setting: a double or decimal cast to
+text is null. A text cast to a timestamp is null if it contains a time without a date, or the name
+of a time zone.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def _cast_text(text: str, target: str) -> Any:
     if target == "string":
         return text
     bare = text.strip(_BLANKS)
-    if bare != bare.strip():  # the text has other white space at an end, which Spark does not trim
+    if bare != bare.strip():  # white space that Spark does not trim
         return None
     try:
         found = read_value(bare, CAST_TYPES[target])

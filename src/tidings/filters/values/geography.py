@@ -22,7 +22,7 @@ def _between(value: Any, low: float, high: float) -> bool | None:
 def within_box(
     lat: Any, lon: Any, south: float, west: float, north: float, east: float
 ) -> bool | None:
-    """`lat BETWEEN south AND north AND lon BETWEEN west AND east`, in three-valued logic.
+    """`lat BETWEEN south AND north AND lon BETWEEN west AND east`, evaluated in three-valued logic.
 
     If west > east, the box crosses the date line, and the test is lon >= west OR lon <= east.
     """

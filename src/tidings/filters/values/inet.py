@@ -40,7 +40,7 @@ def network_ends(text: str) -> tuple[str, str]:
 
 
 def in_network(ip: str, net: str) -> bool | None:
-    """Whether an address lies in a network; null if either is not valid."""
+    """Whether an address lies in a network; null if the address or the network is not valid."""
     try:
         return ipaddress.ip_address(ip) in network(net)
     except ValueError:
@@ -48,8 +48,7 @@ def in_network(ip: str, net: str) -> bool | None:
 
 
 def network_between(first: tuple[object, ...], last: tuple[object, ...]) -> str | None:
-    """The network whose first and last addresses are just inside these two cuts; None if there is
-    none.
+    """The network that lies exactly between these two cuts; None if there is none.
 
     A cut is (sortable address, 0 for just before it or 1 for just after it).
     """

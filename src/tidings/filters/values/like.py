@@ -20,12 +20,12 @@ Part = tuple[str, str]  # (kind, text): kind is "text", ANY or ONE
 
 
 class PatternError(ValueError):
-    """An escape character at the end of a pattern, or before a character that needs no escape."""
+    """An escape character ends the pattern, or precedes a character that needs no escape."""
 
 
 class LargeError(ValueError):
-    """The pattern has a _ between two %, so it needs a regular expression, and it is too large for
-    one."""
+    """The pattern has a _ between two %, so it needs a regular expression, but it is too large for
+    that."""
 
 
 def split(pattern: str, escape: str = "\\") -> tuple[Part, ...]:
@@ -34,7 +34,7 @@ def split(pattern: str, escape: str = "\\") -> tuple[Part, ...]:
 
 
 def _split(pattern: str, escape: str) -> tuple[Part, ...]:
-    """The parts of a pattern. Adjacent texts are joined; a run of wildcards becomes all of its `_`
+    """The parts of a pattern. Adjacent texts are joined; in a run of wildcards, all `_` come first,
     followed by at most one `%`."""
     if escape not in pattern:
         return tuple(_split_unescaped(pattern))
@@ -101,8 +101,8 @@ class Like:
 
     Each literal between two % is searched for after the end of the previous match. The first match
     is as good as any other, so the search never backtracks and takes linear time. A run that
-    contains _ can't be searched for like this; then the whole pattern becomes a regular expression,
-    with the limits of regular expressions.
+    contains _ can't be searched for like this; in that case, the whole pattern becomes a regular
+    expression, and the limits of regular expressions apply.
     """
 
     def __init__(self, parts: tuple[Part, ...]) -> None:

@@ -1,9 +1,10 @@
 """Whether two lists have a value in common, without comparing every pair.
 
-Equal values have equal keys, so a set of keys finds them. If no values are equal, the answer is
-false if the values of each pair are comparable, and unknown otherwise. Values of one family are
-comparable. Nested lists compare up to the first position where they differ, so lists with a common
-prefix are examined together, position by position. Each element is visited only a few times.
+Equal values have equal keys, so equal values are found with a set of keys. If no two values are
+equal, the answer is false if the values of every pair are comparable, and otherwise unknown. Values
+of one family are comparable. Nested lists compare up to the first position where they differ, so
+lists with a common prefix are examined together, position by position. Each element is visited only
+a few times.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _NOT_COMPARED = (sets.OTHER, _LIST)
 
 
 def overlap(left: list[Any], right: list[Any]) -> bool | None:
-    """True if any pair is equal, else None if any pair is not comparable, else False."""
+    """True if any pair is equal; otherwise None if any pair is not comparable, and False if all
+    are."""
     if not left or not right:
         return False
     ours, theirs = _normalise_all(left), _normalise_all(right)
@@ -37,7 +39,8 @@ def overlap(left: list[Any], right: list[Any]) -> bool | None:
 
 
 def _place(value: Any) -> Key:
-    """The key of a value; lists have a key of their own, apart from other nested values."""
+    """The key of a value; lists have keys of their own, which differ from those of other nested
+    values."""
     return _LIST_KEY if isinstance(value, list) else sets.key(value)
 
 
@@ -74,8 +77,9 @@ def _some_do_not_compare(ours: Sequence[list[Any]], theirs: Sequence[list[Any]])
     """Whether a list in `ours` can't be compared with a list in `theirs`, because the two are equal
     up to a position at which their values are not comparable.
 
-    Lists with a common prefix form a group. At each position, a group splits by the next value. A
-    group whose lists all come from one side is done.
+    Lists with a common prefix form a group. At each position, a group is split by the next value in
+    its lists. If all lists of a group come from the same side, the group needs no further
+    comparison.
     """
     groups, at = [(ours, theirs)], 0
     while groups:

@@ -1,9 +1,9 @@
 """A cache of compiled patterns, limited in bytes.
 
-A compiled pattern (a program) caches the states that it has visited, so it grows with use. The
+A compiled pattern (a *program*) caches the states that it visits, so its memory grows with use. The
 cache counts each program at its maximum size. When the cache is full, it evicts programs at random.
-Evicting the oldest program would be worse: if the filters in use need one more program than fits
-and run in turn, the evicted program would always be the next one needed.
+Evicting the oldest program would be worse: if the filters in use run in turn and need one program
+more than the cache can hold, the evicted program would always be the one that is needed next.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Program = TypeVar("Program")
 
 
 class ProgramCache(Generic[Program]):
-    """Programs by their source pattern. Thread-safe."""
+    """Programs, which are found by their source patterns. Thread-safe."""
 
     def __init__(self, most: int, size: Callable[[Program], int]) -> None:
         self._most = most

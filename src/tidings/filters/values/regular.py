@@ -2,8 +2,8 @@
 
 On a text of 28 letters, a backtracking engine takes half a minute for `(a+)+$`. RE2 has no
 back-references and no lookaround. A pattern with back-references or lookaround is refused, and the
-message says what to write instead. A pattern that means different things to RE2 and to Java is also
-refused: nested classes, octal escapes.
+message says what to write instead. Patterns that mean different things to RE2 and to Java, such as
+nested classes or octal escapes, are also refused.
 
 RE2 caches the states it visits, but in the worst case it follows every position of the pattern for
 every byte of the text. So there are two limits: MOST_POSITIONS for a pattern, and MOST_STEPS for
@@ -20,7 +20,7 @@ from tidings.filters.values.program_cache import ProgramCache
 from tidings.filters.values.work_limit import spend
 
 MOST_POSITIONS = 1_000
-MOST_STEPS = 1 << 24  # the most steps: a tenth of a second if every position is followed
+MOST_STEPS = 1 << 24  # the most steps; they take a tenth of a second if every position is followed
 MAX_PATTERN = 2_000  # characters
 MOST_MEMORY = 512 << 10  # RE2's budget for one program; the program uses about 200 KB
 LITTLE_MEMORY = 128 << 10  # the budget for a small program with few states: it uses about 50 KB
@@ -59,7 +59,7 @@ _FLAGS = re.compile(r"\(\?([A-Za-z]*)(?:-([A-Za-z]*))?[:)]")
 _COUNT = re.compile(r"\{(\d*)(,?)(\d*)\}")
 _CODE = re.compile(r"\\x\{[0-9A-Fa-f]{1,6}\}")
 _ESCAPED = re.compile(rf"\\Q.*?(?:\\E|\Z)|({_CODE.pattern})|\\.", re.DOTALL)
-_VERSIONED = re.compile(r"\\[pP]")  # Unicode classes: versions of RE2 may support different ones
+_VERSIONED = re.compile(r"\\[pP]")  # Unicode classes, which may differ between versions of RE2
 
 
 class RegularError(ValueError):
@@ -72,7 +72,7 @@ class Regular:
     def __init__(self, program: Any, unanchored: Any, positions: int, memory: int) -> None:
         self._program = program
         self.bytes = memory * 2 // 5
-        """The most memory that the program takes, measured with its whole budget in use."""
+        """The most memory that the program takes, measured with its whole budget used up."""
         self.size = int(program.ProgramSize())
         self._unanchored = unanchored
         self.positions = positions
@@ -154,7 +154,7 @@ def program_of(pattern: str) -> Regular:
 
 
 def columns_agree(pattern: str) -> bool:
-    """Whether the pattern means the same in every version of RE2, including the one in pyarrow: the
+    """Whether the pattern means the same in every version of RE2, including the version in pyarrow;
     Unicode tables grow from version to version."""
     return _VERSIONED.search(pattern) is None and ("(?" not in pattern or pattern.isascii())
 
@@ -169,8 +169,9 @@ def _make_options(re2: Any, memory: int) -> Any:
 
 def _count_positions(re2: Any, pattern: str, program: Any) -> int:
     """The maximum number of positions that a search follows at once. This is the program size of
-    the pattern compiled as Latin-1, where each character is one byte. The size in UTF-8 would be
-    too high: there, a Unicode class is one position but many instructions."""
+    the pattern compiled as Latin-1, where each character is one byte. The size of the program for
+    UTF-8 would be too high a count: in it, a Unicode class is one position but many
+    instructions."""
     options = _make_options(re2, MOST_MEMORY)
     options.encoding = re2.Options.Encoding.LATIN1
     # the pattern is processed escape by escape, so that \\x{41}, an escaped backslash and plain
@@ -211,7 +212,7 @@ def _explain_error(error: str) -> str:
 
 def _refuse_other_meanings(pattern: str) -> None:
     """Raise RegularError for syntax that RE2 lacks or reads differently from Java."""
-    at, size, in_class = 0, len(pattern), -1  # in_class: where the character class began
+    at, size, in_class = 0, len(pattern), -1  # in_class: the start of the character class
     while at < size:
         char = pattern[at]
         if char == "\\" and at + 1 < size:
@@ -246,7 +247,7 @@ def _refuse_other_meanings(pattern: str) -> None:
             found = _COUNT.match(pattern, at)
             if found and found[2] and not found[1]:
                 raise RegularError(f"the regular expression has {found[0]}: write {{0,{found[3]}}}")
-            # RE2 reads such a count as literal text
+            # RE2 reads a count with a very long number as literal text
             if found and max(len(found[1]), len(found[3])) > 4:
                 shown = found[0][:40]
                 raise RegularError(

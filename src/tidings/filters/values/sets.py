@@ -14,11 +14,11 @@ A set is the sorted tuple of the *cuts* at which membership flips, starting from
     x IS NOT NULL     ((1,),)                to the end of the line
     everything        ((0,),)
 
-A cut is (family,), the start of a family, or (family, value, 0 | 1), just before or just after a
-value. Cuts are ordinary tuples and sort as Python sorts them. Invariant: the cuts strictly
-increase, and between two neighbouring values there is only one possible cut (`_cut` ensures this),
-so equal sets have equal cuts. Membership is one bisection; union, intersection and containment are
-linear merges.
+A cut is either (family,), which is the start of a family, or (family, value, 0 | 1), which is just
+before (0) or just after (1) a value. Cuts are ordinary tuples, in the order in which Python sorts
+tuples. Invariant: the cuts strictly increase, and between two neighbouring values there is only one
+possible cut (`_cut` ensures this), so equal sets have equal cuts. Membership is one bisection;
+union, intersection and containment are linear merges.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ _points: dict[Key, ValueSet] = {}
 
 
 def key(value: Any) -> Key:
-    """The key of a plain value: its position on the line. It is also the cut just before it."""
+    """The key of a plain value: its position on the line. The key is also the cut just before the
+    value."""
     kind = type(value)
     if kind is str:
         return (STRING, value, 0)
@@ -66,7 +67,7 @@ def key(value: Any) -> Key:
     if kind is float:
         if value != value:
             return _NAN_KEY
-        # one form for each number: whole doubles become integers, so -0.0 becomes 0
+        # each number has one form: whole doubles become integers, so -0.0 becomes 0
         if value.is_integer() and -(2.0**63) <= value < 2.0**63:
             return (NUMBER, int(value), 0)
         return (NUMBER, value, 0)
@@ -85,7 +86,7 @@ def pack_number(value: Any) -> str:
     """Encode a decimal as a string; the family of the cut still marks it as a number."""
     if isinstance(value, LongDecimal):
         return str(value)
-    raise TypeError(f"found {type(value).__name__}, expected a value that a cut can have")
+    raise TypeError(f"found {type(value).__name__}, expected a value that can end an interval")
 
 
 def unpack_cuts(cuts: list[Cut]) -> list[Cut]:
@@ -136,7 +137,7 @@ def _cut_before_boolean(value: bool) -> Cut:
 
 
 class ValueSet(msgspec.Struct, frozen=True, gc=False):
-    """An immutable set of values; see the module docstring. Build a set with the functions
+    """An immutable set of values; see the module docstring. To build a set, use the functions
     below."""
 
     cuts: tuple[Cut, ...]
@@ -165,8 +166,8 @@ class ValueSet(msgspec.Struct, frozen=True, gc=False):
         return ValueSet(((NO_VALUE,), *self.cuts))
 
     def __ge__(self, other: ValueSet) -> bool:
-        """Whether this set contains the other: each interval of the other lies in an interval of
-        this set."""
+        """Whether this set contains the other: each interval of the other set lies in an interval
+        of this set."""
         mine, theirs = self.cuts, other.cuts
         if mine == theirs:
             return True
@@ -184,7 +185,7 @@ class ValueSet(msgspec.Struct, frozen=True, gc=False):
 
     def intervals(self) -> Iterator[tuple[Cut, Cut | None]]:
         """The (first cut, last cut) of each interval; None as the last cut means the end of the
-        line."""
+        line of values."""
         cuts = self.cuts
         for at in range(0, len(cuts), 2):
             yield cuts[at], cuts[at + 1] if at + 1 < len(cuts) else None
@@ -213,10 +214,10 @@ class ValueSet(msgspec.Struct, frozen=True, gc=False):
 
 
 def _places_between(low: Cut, high: Cut | None) -> list[Key] | None:
-    """The keys from one cut to another; None if they can't be listed.
+    """The keys between two cuts; None if they can't be listed.
 
-    Some keys are adjacent, so an interval across them can still be listed: absent, null and
-    false; true and -Infinity; Infinity, NaN and ''.
+    Some keys are adjacent, so an interval that spans them can still be listed value by value:
+    absent, null and false; true and -Infinity; Infinity, NaN and ''.
     """
     places: list[Key] = []
     cut = low
@@ -229,7 +230,7 @@ def _places_between(low: Cut, high: Cut | None) -> list[Key] | None:
     return places
 
 
-# For cuts that are not just before a value: the key that follows the cut, if there is one.
+# For each cut that is not just before a value: the key that follows the cut, if there is one.
 _FIRST: dict[Cut, Key] = {
     (NO_VALUE,): ABSENT_KEY,
     _PRESENT: NULL_KEY,
@@ -244,7 +245,7 @@ _FIRST: dict[Cut, Key] = {
 def _merge(
     left: tuple[Cut, ...], right: tuple[Cut, ...], keep: Callable[[bool, bool], bool]
 ) -> tuple[Cut, ...]:
-    """Sweep both sets at once and keep the cuts where the combined membership flips."""
+    """Sweep over both sets at once, and keep the cuts at which membership in the result changes."""
     out: list[Cut] = []
     i = j = 0
     inside = False
@@ -344,7 +345,7 @@ def points(places: Iterable[Key]) -> ValueSet:
     cuts: list[Cut] = []
     for place in sorted(set(places)):
         low, high = _cut(place, False), _cut(place, True)
-        # nothing lies between these two neighbours, such as false and true
+        # no value lies between these two neighbours (for example, false and true)
         if cuts and cuts[-1] == low:
             cuts[-1] = high
         else:
@@ -362,13 +363,14 @@ def above(place: Key, inclusive: bool) -> ValueSet:
     """The comparable values above the value with this key; also that value if `inclusive`."""
     family = comparable_with(place).cuts
     first = _cut(place, not inclusive)
-    if len(family) == 1:  # the family of lists, the last one, has no upper end
+    if len(family) == 1:  # the last family, that of lists, has no upper end
         return ValueSet((first,))
     return ValueSet((first, family[1])) if first < family[1] else NOTHING
 
 
 def between(low: Key, high: Key) -> ValueSet:
-    """The values from one key to another, both included; empty if the two do not compare."""
+    """The values from one key to another, both included; empty if the two keys are not
+    comparable."""
     if comparable_with(low) is not comparable_with(high):
         return NOTHING
     first, last = _cut(low, False), _cut(high, True)

@@ -7,7 +7,7 @@ from typing import Any
 from tidings.filters.values.topics import Ontology
 from tidings.filters.values.work_limit import spend
 
-MAX_FIELDS = 100  # the most fields in a pattern, because each field is a separate test
+MAX_FIELDS = 100  # the most fields in a pattern; each field is a separate test
 
 
 def length(subject: Any) -> int | None:
@@ -43,7 +43,8 @@ def pattern_problem(pattern: str) -> str | None:
 
 
 def matches(subject: Any, pattern: Any) -> bool | None:
-    """Whether a subject matches a pattern: `*` is one field, a trailing `>` one or more fields."""
+    """Whether a subject matches a pattern: `*` stands for one field, a trailing `>` for one or
+    more."""
     if not isinstance(subject, str) or not isinstance(pattern, str):
         return None
     spend(len(subject))
@@ -58,8 +59,8 @@ def matches(subject: Any, pattern: Any) -> bool | None:
 
 
 def isa(ontology: Ontology | None, name: Any, topic: Any) -> bool | None:
-    """Whether `name` equals `topic` or lies under it: according to the ontology or, without one, to
-    the dotted fields of the name."""
+    """Whether `name` equals `topic` or lies under it: according to the ontology or, without an
+    ontology, according to the dotted fields of the name."""
     if not isinstance(name, str) or not isinstance(topic, str):
         return None
     if ontology is not None:

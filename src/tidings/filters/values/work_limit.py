@@ -1,9 +1,9 @@
 """A limit on the work that one notification may cause. The limit is checked before each computed
-condition and, in functions on long strings and lists, before each step.
+condition and, within functions on long strings and lists, before each step.
 
-A root sets the limit with `limit_work`; by default there is none. The caller also passes the clock,
-which should measure the CPU time of the thread, because a busy machine is no reason to refuse a
-notification.
+A root sets the limit with `limit_work`; by default there is none. The caller also passes the clock;
+it should measure the CPU time of the thread, because a notification should not be refused just
+because the machine is busy.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from tidings.model import NotificationError
 
-WORTH = 1_024  # characters or elements: below this, the work takes less time than the check
+WORTH = 1_024  # in characters or elements; smaller work takes less time than the check
 
 
 class WorkError(NotificationError):
@@ -25,7 +25,7 @@ class _Here(threading.local):
     clock: Callable[[], float] | None = None
     until = 0.0
     quick: Callable[[], float] | None = None
-    soonest = 0.0  # by the quick clock, the limit can't be exceeded before this time
+    soonest = 0.0  # before this time on the quick clock, the limit can't have been exceeded
 
 
 _here = _Here()
@@ -36,8 +36,8 @@ def limit_work(
     clock: Callable[[], float], seconds: float, quick: Callable[[], float] | None = None
 ) -> Iterator[None]:
     """Within this context, `look` and `spend` raise WorkError after `seconds` have passed. `quick`
-    is a clock that takes less time to read and never falls behind `clock`, such as the wall clock:
-    until `seconds` have passed by `quick`, `clock` is not read."""
+    is a clock, such as the wall clock, that takes less time to read than `clock` and never falls
+    behind it: `clock` is not read until `seconds` have passed on `quick`."""
     before = _here.clock, _here.until, _here.quick, _here.soonest
     _here.clock, _here.until = clock, clock() + seconds
     _here.quick, _here.soonest = quick, 0.0 if quick is None else quick() + seconds
@@ -48,7 +48,7 @@ def limit_work(
 
 
 def spend(size: int) -> None:
-    """Check the limit before work on `size` characters or elements, unless they are only a few."""
+    """Check the limit before work on `size` characters or elements, unless the size is small."""
     if size >= WORTH:
         look()
 

@@ -5,8 +5,8 @@ terms.
     A does not cover B if some box b of B lies in no box of A, and the boxes of A that overlap b
     fail to span b, each on a different column: some corner of b is then outside all boxes of A.
 
-If neither rule applies, the answer is MAYBE. The answer is also MAYBE instead of NO if a box of B
-allows only a few values of the attributes that a computed term of A reads. For wide filters the
+If neither rule applies, the answer is MAYBE. The answer is also MAYBE instead of NO if a computed
+term of A reads attributes for which a box of B allows only a few values. For wide filters the
 answer is MAYBE too, because only their hulls are known.
 """
 
@@ -43,7 +43,7 @@ class Decider:
         self._narrow = several | (boxes.rows.one_box[: len(several)] != 0)
 
     def decide(self, found: HullPairs) -> Array:
-        """NO, MAYBE or YES for each pair, uint8."""
+        """For each pair, NO, MAYBE or YES, as uint8."""
         answers = np.where(found.sure != 0, YES, MAYBE).astype(np.uint8)
         asked = np.nonzero((answers == MAYBE) & self._narrow[found.above])[0]
         out = np.empty(len(asked), np.uint8)
@@ -56,8 +56,8 @@ class Decider:
 
 @kernel
 def spans_meet(hulls, one, other):  # type: ignore[no-untyped-def]
-    """Whether two tests have a code in common. hulls: Hulls of hulls.py; tests are given by
-    number."""
+    """Whether two tests have a code in common. `hulls` is `Hulls` of hulls.py; tests are
+    numbers."""
     spans, low, high = hulls.spans, hulls.low, hulls.high
     at, beside = spans[one], spans[other]
     while at < spans[one + 1] and beside < spans[other + 1]:

@@ -1,20 +1,21 @@
-"""Find which compiled filters a new filter covers, and which cover it, without parsing them again.
+"""Find which compiled filters a new filter covers, and which cover it, without parsing the compiled
+filters again.
 
 All boxes of a segment are compared with the boxes of the new filter in one pass. The new filter's
-cuts are not added to the segment's rank spaces. A new cut equals a compiled cut or lies between two
-of them, so there are two positions per compiled cut:
+cuts are not added to the segment's rank spaces. A new cut either equals a compiled cut or lies
+between two of them, so there are two positions for each compiled cut:
 
     compiled cuts          0       1       2          cut i has position 2 i + 1
     positions          0   1   2   3   4   5   6      between cuts i - 1 and i is position 2 i
 
 Two new cuts may share a position. That does no harm, because new cuts are never compared with each
-other. Tests on elements of lists, and tests that must be evaluated, have a column here too, but no
-spans, because their sets are not compared.
+other. Tests on elements of lists, and tests that must be evaluated, have columns here too, but
+these columns have no spans, because the sets of such tests are not compared.
 
-Cost: 21 bytes per compiled test of one span, and for each new filter two passes of about 15
-nanoseconds per box (3 ms for 100,000 filters of the workload `mixed`; 20 ms if the new filter has
-three boxes with no test in common). If the new filter is wide, the answer for every filter with
-several boxes is MAYBE.
+Cost: 21 bytes for each compiled test of one span. For each new filter, two passes of about 15
+nanoseconds per compiled box: 3 ms for 100,000 filters of the workload `mixed`, or 20 ms if the new
+filter has three boxes with no test in common. If the new filter is wide, the answer for every
+filter with several boxes is MAYBE.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from tidings.matching.segments.segment_builder import is_element
 __all__ = ["MAYBE", "NO", "YES", "Neighbours"]
 
 Array = npt.NDArray[Any]
-Spans = dict[tuple[int, int], list[tuple[int, int]]]  # by column and identity of a set
+Spans = dict[tuple[int, int], list[tuple[int, int]]]  # by column, and by the identity of a set
 MOST_PLACED = 1 << 18  # the most cuts whose positions are cached
 MOST_CODES = 5  # the most points that can be adjacent: absent, null, false, true, -Infinity
 
@@ -64,8 +65,8 @@ class Neighbours:
 
     def __init__(self, segment: Segment, count: int, ready: CompiledBoxes | None = None) -> None:
         """`count` is the number of slots; a slot without a box in the segment matches nothing.
-        `ready` has the `boxes` that an earlier object computed for this segment; they may come from
-        a file."""
+        `ready` is the value of `boxes` that an earlier `Neighbours` computed for this segment; it
+        may come from a file."""
         self._columns: dict[tuple[bool, str], int] = {}  # by (elements, text)
         self._cuts: list[list[Cut]] = []
         self._nodes: list[tuple[bool, Expression]] = []
@@ -74,9 +75,9 @@ class Neighbours:
         for text, node in segment.opaque.items():
             self._column(False, text, node, [])
         self.tested = len(self._nodes)
-        """Columns from here on are those of attributes that no compiled filter tests."""
-        # attributes that computed terms read also get columns: a new filter may restrict them to
-        # points
+        """The columns from this number on are those of attributes that no compiled filter tests."""
+        # attributes that computed terms read also get columns: a new filter may restrict these
+        # attributes to points
         for _, node in list(self._nodes):
             for path in attributes_of(node):
                 self._column(False, name_text(path), Attribute(path), [])
@@ -92,9 +93,10 @@ class Neighbours:
         return len(self.boxes.wide)
 
     def of(self, form: Form) -> tuple[Array, Array]:
-        """(above, below), each uint8 by slot: whether the filter of the slot covers the form, and
-        whether the form covers the filter. MAYBE means that the filters must be compared. A form
-        that matches nothing covers no filter, and no filter covers it."""
+        """Two uint8 arrays (above, below), with one item for each slot: whether the filter of the
+        slot covers the form, and whether the form covers that filter. MAYBE means that the filters
+        themselves must be compared. A form that matches nothing covers no filter, and no filter
+        covers it."""
         above, below = np.zeros(len(self), np.uint8), np.zeros(len(self), np.uint8)
         if form.never:
             return above, below
@@ -110,7 +112,7 @@ class Neighbours:
         return np.array([bool(cuts) and cuts[0][0] == 0 for cuts in self._cuts], bool)
 
     def ends(self) -> Array:
-        """int64 [C]: one more than the last position of a column."""
+        """int64 [C]: the last position of a column, plus one."""
         return np.array([2 * len(cuts) + 1 for cuts in self._cuts], np.int64)
 
     def column_of(self, text: str) -> int | None:
@@ -151,7 +153,8 @@ class Neighbours:
         return CompiledBoxes(slots, self._collect_tests(source, number), wide)
 
     def _collect_tests(self, source: DisassembledSegment, number: Array) -> Boxed:
-        """The tests of a segment. A box has one test per column, or several tests without spans."""
+        """The tests of a segment. A box has at most one test per column, or several tests without
+        spans."""
         tests = source.tests
         others = [(box, column - 1) for box, column, *_ in source.elements]
         others += [
@@ -234,8 +237,8 @@ class Neighbours:
         return found
 
     def spans_of(self, column: int, values: ValueSet, known: Spans) -> list[tuple[int, int]]:
-        """A set as spans of positions, both ends included; none in a column without cuts. `known`
-        caches the spans while the sets exist."""
+        """A set as spans of positions, both ends included; a column without cuts has no spans.
+        `known` caches the spans; it is valid only while the sets exist."""
         spans = known.get((column, id(values)))
         if spans is None:
             spans = known[column, id(values)] = self._spans(column, values)
@@ -252,7 +255,7 @@ class Neighbours:
 
     def _position(self, column: int, cut: Cut) -> int:
         """The position of a cut. Positions are cached, because a search through the cuts of a
-        column fetches many objects from memory."""
+        column has to fetch many objects from memory."""
         placed = self._placed[column]
         found = placed.get(cut)
         if found is None:
@@ -289,7 +292,7 @@ class Neighbours:
             pinned = self._computes and values.points(MOST_POINTS) is not None
             words += column, pinned, count
         for at in range(1, len(places), 2):
-            places[at] -= 1  # spans include their last position
+            places[at] -= 1  # because spans include their last position
         return words + places
 
 
@@ -304,7 +307,7 @@ class _Rows(NamedTuple):
 
 
 def _join(rows: Sequence[_Rows]) -> tuple[list[int], ...]:
-    """The number of tests of each box, then each field of all rows, concatenated."""
+    """The number of tests of each box, followed by each field of all rows, all concatenated."""
     sizes = [len(one.column) for one in rows]
     return sizes, *(
         [value for part in parts for value in part] for parts in zip(*rows, strict=True)

@@ -1,5 +1,5 @@
-"""A join of filters on disk: arrays that all participating processes map into memory, and the
-results, in one file per block of places.
+"""A join of filters on disk: the arrays, which all participating processes map into memory, and the
+results, in one file for each block of places.
 
     hulls/, boxes/, prepared/    NAME.npy for each of their arrays
     order.npy, first.npy         the filters of the join; starts.npy: where the boxes of each begin
@@ -33,7 +33,7 @@ _PAIRS = pa.schema({"above": pa.uint32(), "below": pa.uint32()})
 
 
 class CoverPiece(msgspec.Struct, frozen=True):
-    """The metadata of one piece of the pairs in a file."""
+    """The metadata of one piece of a file of pairs."""
 
     first: int
     last: int
@@ -42,7 +42,8 @@ class CoverPiece(msgspec.Struct, frozen=True):
 
 
 def write_finder(folder: Path, finder: Finder) -> None:
-    """Write everything needed to find coverers, except the filters, to a new folder."""
+    """Write everything that is needed to find coverers, except the filters themselves, to a new
+    folder."""
     folder.mkdir(0o700)
     _write_arrays(folder / "hulls", finder.join.hulls)
     _write_arrays(folder / "prepared", finder.join.prepared)
@@ -56,8 +57,8 @@ def open_finder(folder: Path, forms: Sequence[Form]) -> Finder:
     """Map a folder written by `write_finder` into memory.
 
     The digests of these files are not checked, unlike those of all other files that kernels use.
-    The folder belongs to one user and to one compilation, which writes it, lets its tasks read it,
-    and removes it. Nothing is kept for the next compilation.
+    The folder belongs to one user and to one compilation, which writes the folder, lets its tasks
+    read it, and removes it. Nothing is kept for the next compilation.
     """
     join = CoverJoin(
         _open_arrays(folder / "hulls", Hulls), _open_arrays(folder / "prepared", JoinInput)
@@ -80,7 +81,7 @@ def _open_arrays(folder: Path, kind: type[Arrays]) -> Arrays:
 
 
 def _array(path: Path) -> Any:
-    # "c", copy on write: Numba would compile the kernels again for read-only arrays
+    # "c" is copy on write; if the arrays were read-only, Numba would compile the kernels again
     return np.asarray(np.load(path, mmap_mode="c"))
 
 
@@ -106,7 +107,7 @@ def write_pairs(path: Path, finder: Finder, first: int, last: int) -> int:
 
 
 def read_pairs(path: Path, join: CoverJoin) -> Iterator[Block]:
-    """Read the pairs of a block, piece by piece, and add the number of candidates to
+    """Read the pairs of a block piece by piece, and add the number of their candidates to
     `join.seen`."""
     with pa.OSFile(str(path), "rb") as source, pa.ipc.open_stream(source) as reader:
         while True:

@@ -24,7 +24,7 @@ BITS = 16  # bits per code in the matrix of a join
 
 
 class HullPairs(msgspec.Struct, frozen=True):
-    """The hull of above[i] contains the hull of below[i]; `sure` says whether that proves a
+    """The hull of above[i] contains the hull of below[i]; `sure` says whether this proves a
     covering."""
 
     above: Array  # uint32
@@ -36,19 +36,19 @@ class CoverJoin:
     """Finds which hulls contain which. Safe to use from several threads.
 
     A hull without attribute tests has no slice to search, so it is compared with all other hulls,
-    at about 10 nanoseconds each. The hull of a filter without tests contains all others, and is
-    left out.
+    which takes about 10 nanoseconds for each of them. A hull without any tests contains all others,
+    and is left out.
     """
 
     def __init__(self, hulls: Hulls, prepared: JoinInput | None = None) -> None:
-        """Pass `prepared` if it is known for these hulls, perhaps from another process."""
+        """Pass `prepared` if these hulls were already prepared, perhaps by another process."""
         self.hulls = hulls
         self.prepared = prepared or _prepare(hulls)
         self.seen = 0
         self._lock = threading.Lock()
 
     def pairs(self, first: int, last: int, room: int) -> HullPairs | None:
-        """The coverers of the hulls [first, last), provided that no hull covers an earlier one.
+        """The coverers of the hulls [first, last), provided that no hull covers a hull before it.
         Return None if there are more than max(room, number of hulls) pairs."""
         out = _make_room(max(room, self.hulls.hull_count))
         seen = np.zeros(1, np.int64)
@@ -65,7 +65,7 @@ class CoverJoin:
 
 
 def hulls_alike(hulls: Hulls, outers: Array) -> HullPairs:
-    """For each of the hulls `outers`, find the hulls that it contains, among all hulls."""
+    """For each hull in `outers`, find the hulls that it contains, among all hulls."""
     out = _make_room(len(outers) * hulls.hull_count)
     count = scan_rows(hulls, outers, 0, hulls.hull_count, out, 0)
     return HullPairs(*(array[:count] for array in out))
@@ -96,8 +96,8 @@ def _prepare(hulls: Hulls) -> JoinInput:
 
 
 def _find_undecided(hulls: Hulls, shift: Array) -> Array:
-    """Find the hulls that need an exact check as the outer hull: those with sets of several spans,
-    shifted codes, computed terms, or several boxes."""
+    """Find the hulls that need an exact check as the outer hull: those that have sets with several
+    spans, shifted codes, computed terms, or several boxes."""
     rough = (np.diff(hulls.spans) > 1) | (shift[hulls.column] > 0)
     rough |= hulls.column >= hulls.attributes
     total = np.concatenate([[0], np.cumsum(rough)])

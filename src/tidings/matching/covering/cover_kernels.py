@@ -1,8 +1,8 @@
 """The hot loops of covering in bulk.
 
-`hulls` is the named tuple of hulls.py, with n hulls, T tests and C columns, which has the dtype and
-shape of its arrays. A join also needs `JoinInput`, and `PairRoom` for its output. Hulls, tests and
-columns are given by number, as integers.
+`hulls` is `Hulls` of hulls.py, with n hulls, T tests and C columns; the definition of `Hulls` gives
+the dtype and shape of each array. A join also needs `JoinInput`, and `PairRoom` for its output.
+Hulls, tests and columns are given by number, as integers.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Array = npt.NDArray[Any]
 class JoinInput(NamedTuple):
     """The arrays that a join needs besides its hulls."""
 
-    entries: Array  # uint32 [E]: hulls that may cover others, sorted by position of the access test
+    entries: Array  # uint32 [E]: hulls that may cover others, by position of the access test
     order: Array  # uint32 [T]: the attribute tests of each hull; the first is its *access* test
-    shift: Array  # uint8 [C]: by how many bits codes are shifted to fit in 16; usually 0
-    exact: Array  # uint8 [n]: whether the hull needs an exact check as the outer one
-    bare: Array  # int64: hulls without attribute tests
+    shift: Array  # uint8 [C]: how many bits codes are shifted by to fit in 16 bits; usually 0
+    exact: Array  # uint8 [n]: whether, as the outer hull of a pair, this hull needs an exact check
+    bare: Array  # int64: the numbers of hulls without attribute tests
 
 
 class PairRoom(NamedTuple):
@@ -42,9 +42,9 @@ class PairRoom(NamedTuple):
 
 @kernel
 def sort_places(places, first, last, by):  # type: ignore[no-untyped-def]
-    """Heap sort: sort places[first:last] (uint32) by the values that they have in `by` (int64).
+    """Heap sort: sort places[first:last] (uint32) by the value of each place in `by` (int64).
 
-    np.argsort is not used, for the reason that `sort_lists` in tag_kernels.py gives.
+    np.argsort is not used; `sort_lists` in tag_kernels.py says why.
     """
     size = last - first
     for done in range(size + size // 2):
@@ -68,8 +68,8 @@ def sort_places(places, first, last, by):  # type: ignore[no-untyped-def]
 
 @kernel
 def add_column(left, near, column):  # type: ignore[no-untyped-def]
-    """Append a column to `left`, int64 [MOST_NEAR], which has `near` columns so far; return False
-    if the column is already there, or if there is no room."""
+    """Append a column to `left`, int64 [MOST_NEAR], which already contains `near` columns; return
+    False if it contains this column, or if there is no room."""
     if near >= MOST_NEAR:
         return False
     for i in range(near):
@@ -81,8 +81,8 @@ def add_column(left, near, column):  # type: ignore[no-untyped-def]
 
 @kernel
 def order_tests(hulls, order):  # type: ignore[no-untyped-def]
-    """Fill `order` with the tests of each hull, sorted by how many tests, of all hulls, begin
-    inside the test, the lowest number first. order uint32 [T]."""
+    """Sort the tests of each hull by how many tests, of all hulls, begin inside each of them; the
+    test with the fewest comes first. `order` (uint32 [T]) receives the sorted tests."""
     starts, computed, column, spans = hulls.starts, hulls.computed, hulls.column, hulls.spans
     low, high, base = hulls.low, hulls.high, hulls.base
     share = np.zeros(column.shape[0], np.int64)
@@ -105,7 +105,7 @@ def order_tests(hulls, order):  # type: ignore[no-untyped-def]
 
 @kernel
 def spans_hold(hulls, outer, inner):  # type: ignore[no-untyped-def]
-    """Whether each span of the inner test lies in a span of the outer one."""
+    """Whether each span of the inner test lies in a span of the outer test."""
     spans, low, high = hulls.spans, hulls.low, hulls.high
     at, end = spans[outer], spans[outer + 1]
     for span in range(spans[inner], spans[inner + 1]):
@@ -118,7 +118,7 @@ def spans_hold(hulls, outer, inner):  # type: ignore[no-untyped-def]
 
 @kernel
 def is_pinned(hulls, wanted, row):  # type: ignore[no-untyped-def]
-    """Whether a row leaves only a few values for every attribute that a computed column reads."""
+    """Whether a row restricts every attribute that a computed column reads to only a few values."""
     for source in range(hulls.reads[wanted], hulls.reads[wanted + 1]):
         found = False
         for test in range(hulls.starts[row], hulls.starts[row + 1]):
@@ -134,8 +134,9 @@ def holds(hulls, outer, inner):  # type: ignore[no-untyped-def]
     """NO, MAYBE or YES: whether the filter of the outer hull covers that of the inner one.
 
     The inner filter may determine the value of a computed term without testing the term. If the
-    inner filter is a single box, it determines the value only if the box pins every attribute that
-    the term reads. If it has several boxes, each of them may determine the value.
+    inner filter is a single box, it determines the value of a term only if the box pins every
+    attribute that the term reads. If the inner filter has several boxes, each box may determine the
+    value.
     """
     starts, column = hulls.starts, hulls.column
     sure = hulls.one_box[outer] != 0
@@ -156,8 +157,8 @@ def holds(hulls, outer, inner):  # type: ignore[no-untyped-def]
 
 @kernel
 def scan_rows(hulls, outers, first, last, out, pairs):  # type: ignore[no-untyped-def]
-    """Find which of the hulls `outers` contain which other hulls in [first, last), by comparing all
-    pairs. `outers` is int64.
+    """For each of the hulls `outers`, find the other hulls in [first, last) that it contains, by
+    comparing all pairs. `outers` is int64.
 
     `out` already contains `pairs` pairs. Returns the new number of pairs, or -1 if `out` is too
     small.
@@ -181,13 +182,14 @@ def scan_rows(hulls, outers, first, last, out, pairs):  # type: ignore[no-untype
 
 @kernel
 def join_rows(hulls, prepared, first, last, out, seen):  # type: ignore[no-untyped-def]
-    """Find which entries before `last` cover which other hulls in [first, last).
+    """For each hull in [first, last), find the entries before `last` that cover it.
 
     The hulls that pass the access test of an entry begin inside one of the test's spans. So these
-    hulls form slices of the list of all tests, sorted by (column, first code). The other tests run
-    over a slice, 64 hulls at a time, on a matrix with two rows per relevant column: the lowest and
-    the highest codes. Entries with the same access column are handled in runs that share a matrix;
-    a run ends when it has MOST_COLUMNS relevant columns.
+    hulls form slices of the list of all tests, which is sorted by (column, first code). The other
+    tests are evaluated for a slice, 64 hulls at a time, on a matrix with two rows for each relevant
+    column: the lowest and the highest codes. Entries with the same access column are handled in
+    runs; all entries of a run share a matrix, and a run ends when it has MOST_COLUMNS relevant
+    columns.
 
     The number of candidates is added to `seen`, int64 [1]. Returns the number of pairs in `out`, or
     -1 if `out` is too small.
@@ -270,7 +272,7 @@ def join_rows(hulls, prepared, first, last, out, seen):  # type: ignore[no-untyp
                 here = local[column[wanted]]
                 down = low[spans[wanted]] >> shift[column[wanted]]
                 up = high[spans[wanted + 1] - 1] >> shift[column[wanted]]
-                if wanted != lead:  # the slice already guarantees the low end of this test
+                if wanted != lead:  # the hulls of the slice already pass the low end of this test
                     line[tests], least[tests], width[tests] = 2 * here, down, up - down
                     tests += 1
                 if is_wide[here] != 0:  # if every set is a single code, the low end suffices
@@ -317,8 +319,8 @@ def find_parents(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Find the parents of the hulls [first, last), given the parents of all earlier hulls.
 
-    A coverer is a parent unless it lies above another coverer. Everything above a coverer is a
-    coverer too, even if the pair is not listed. The cost is linear in the number of coverers and
+    A coverer is a parent unless it lies above another coverer. Every hull above a coverer is a
+    coverer too, even if that pair is not listed. The cost is linear in the number of coverers and
     their edges.
 
         above, below    uint32 [P]: the pairs of these hulls

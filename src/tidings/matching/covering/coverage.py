@@ -1,4 +1,4 @@
-"""Find which filters cover which, in bulk: the batch join with filters in place of events.
+"""Find which filters cover which others, in bulk: the batch join, with filters in place of events.
 
 A filter is like an event that has intervals instead of points as attribute values. Filter A covers
 filter B if both ends of each interval of B pass the tests of A:
@@ -9,15 +9,16 @@ filter B if both ends of each interval of B pass the tests of A:
 2. Among filters with the same hull, find those that cover each other, and put them in order
    (undecided.py). Filters that cover each other are called equal, and share one *place* from here
    on.
-3. Sort the places so that a covering filter comes before those that it covers.
+3. Sort the places so that every covering filter comes before the filters that it covers.
 4. For each block of places, in threads or processes: join its hulls with all hulls that may contain
-   them. If the hulls do not decide a pair, its boxes are compared; if these do not decide it
-   either, its filters are compared.
-5. Block after block, reduce coverers to parents, which needs the parents of all earlier blocks.
+   them. The result is the *coverers* of each place: the places that cover it. If the hulls do not
+   decide a pair, the boxes of its filters are compared; if the boxes do not decide it either, the
+   filters themselves are compared.
+5. Block after block, reduce coverers to parents; this needs the parents of all earlier blocks.
 
-Only edges are kept. So memory is bounded by the blocks in progress, no matter how many filters
-cover one another; a block that finds more pairs than fit is split. Step 2 is the exception: it may
-have to store all coverings among filters with the same hull.
+Only edges are kept. So only the blocks in progress need memory, however many coverings there are; a
+block whose pairs do not fit is split. Step 2 is the exception: it may have to store all coverings
+among filters with the same hull.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Coverage(msgspec.Struct, frozen=True):
     """The coverings among forms, which are numbered by position.
 
     `first` has, for each form, the first form that is equal to it, which may be itself. above[i] is
-    a parent of below[i], and both are first forms.
+    a parent of below[i], and both are such first forms.
     """
 
     first: Array
@@ -61,17 +62,17 @@ class Coverage(msgspec.Struct, frozen=True):
     pairs: int  # the number of coverings that the joins found
 
     def chain_equals(self, form_of: Array | None = None) -> tuple[Array, Array]:
-        """(lower, upper) of all edges between nodes: equal nodes form a chain, with the last at the
-        top. So no two nodes share a place, and there are no cycles.
+        """The (lower, upper) pair of each edge between nodes; equal nodes form a chain, with the
+        last of them at the top. So no two nodes share a place, and there are no cycles.
 
-        `form_of` has the form of each node; without it, each form is a node.
+        `form_of` has the form of each node; without `form_of`, each form is a node.
         """
         group = self.first if form_of is None else self.first[form_of]
         order = np.argsort(group, kind="stable")
         same = group[order][1:] == group[order][:-1]
         size = int(group.max()) + 1 if len(group) else 0
         bottom, top = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        top[group[order]] = order  # of equal nodes, the last one wins
+        top[group[order]] = order  # if several nodes are equal, the last of them is the top
         bottom[group[order[::-1]]] = order[::-1]
         return (
             np.concatenate([top[self.below], order[:-1][same]]),
@@ -102,8 +103,8 @@ def cover_hulls(
     progress: Callable[[int], None] = lambda _: None,
     note: Callable[[str], None] = lambda _: None,
 ) -> Coverage:
-    """Find the coverings among gathered hulls, as `cover` does. `forms` provides the few filters
-    that must be compared.
+    """Find the coverings among gathered hulls, as `cover` does. `forms` provides those few filters
+    that must themselves be compared.
 
     `blocks` finds the coverers of all places, and yields the blocks in order.
     """
@@ -138,7 +139,8 @@ def cover_hulls(
 
 
 class CoveringPairs(msgspec.Struct, frozen=True):
-    """The filter at the place above[i] covers the one at below[i]. Both arrays are uint32."""
+    """The filter at the place above[i] covers the filter at the place below[i]. Both arrays are
+    uint32."""
 
     above: Array
     below: Array
@@ -147,7 +149,7 @@ class CoveringPairs(msgspec.Struct, frozen=True):
 
 class Finder:
     """Finds the coverers of places. All filters of a place take part in the join, because a
-    covering that is not found for one of several equal filters may be found for another."""
+    covering may be found for only some of several equal filters."""
 
     def __init__(
         self,
@@ -158,8 +160,8 @@ class Finder:
         resolver: undecided.Resolver,
     ) -> None:
         self.join = join  # the hulls of the filters
-        self.order = order.astype(np.uint32)  # by hull, the position of its form
-        self.first = first  # by hull, the first form that is equal to its form
+        self.order = order.astype(np.uint32)  # for each hull, the position of its form
+        self.first = first  # by hull: the first form that is equal to the form of that hull
         self.boxes = boxes
         self._resolver = resolver
         fresh = np.ones(len(order), bool)
@@ -172,8 +174,8 @@ class Finder:
         return len(self.firsts)
 
     def pieces(self, first: int, last: int) -> Iterator[Block]:
-        """The coverers of places [first, last): in one piece, or in several if there are very
-        many."""
+        """The coverers of places [first, last): in one piece, or in several pieces if there are
+        very many coverers."""
         found = self.find(first, last)
         if found is not None:
             yield first, last, found
@@ -196,8 +198,8 @@ class Finder:
         )
 
     def _rows(self, first: int, last: int) -> Iterator[HullPairs]:
-        """The coverers of the filters [first, last), in pieces that are split until they fit. A
-        single filter always fits."""
+        """The coverers of the filters [first, last), in pieces; a piece that does not fit is split.
+        A single filter always fits."""
         found = self.join.pairs(first, last, ROOM)
         if found is not None:
             yield found
@@ -211,7 +213,7 @@ class Finder:
         if not found.sure.all():
             forms = HullPairs(self.order[found.above], self.order[found.below], found.sure)
             found = _keep(found, self._resolver.confirm(forms))
-        if len(self.firsts) < len(self.order):  # some filters are equal
+        if len(self.firsts) < len(self.order):  # at least two filters are equal
             found = HullPairs(self._place[found.above], self._place[found.below], found.sure)
             found = _keep(found, found.above != found.below)
         return CoveringPairs(found.above, found.below, looked_at)
@@ -235,7 +237,7 @@ def in_threads(threads: int | None) -> Blocks:
 
 
 def _blocks(finder: Finder, threads: int) -> Iterator[Block]:
-    """The blocks of places, in order; a few blocks are computed in advance."""
+    """The blocks of places, in order; a few blocks are computed before they are asked for."""
     count = len(finder)
     size = min(BLOCK, max(SMALLEST, -(-count // threads)))
     at = 0

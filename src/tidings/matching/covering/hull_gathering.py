@@ -33,8 +33,8 @@ from tidings.matching.rank_space.gathering import order_of_cuts
 from tidings.matching.segments.join_kernels import sort_by_code
 
 Array = npt.NDArray[Any]
-ONE_BOX, NEVER = 1, 2  # bits of the kind of a form
-_END: Cut = (99,)  # sorts after all cuts, and stands for the end of a set without an upper bound
+ONE_BOX, NEVER = 1, 2  # bits that describe a form
+_END: Cut = (99,)  # sorts after all cuts, and is the end of each set without an upper bound
 
 
 class HullColumn(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ class HullColumn(msgspec.Struct, frozen=True):
     text: str
     node: Expression
     cuts: list[Cut]  # sorted; the code of a value is the number of cuts before it
-    ordered: bool  # some set has a range or prefix of strings, so the order of strings matters
+    ordered: bool  # a set has a range or a prefix of strings, so their order matters
 
     def values(self, low: Array, high: Array) -> ValueSet:
         """The set of values for spans of codes."""
@@ -56,7 +56,7 @@ class HullColumn(msgspec.Struct, frozen=True):
 
 
 class GatheredHulls(msgspec.Struct, frozen=True):
-    """Everything gathered from n forms; trees are not kept."""
+    """Everything that was gathered from n forms, except their trees."""
 
     hulls: Hulls
     boxes: Boxes
@@ -86,8 +86,8 @@ class PackedHulls(msgspec.Struct, array_like=True):
 
 
 class TermRows:
-    """The tests of one term. Each test has its row, the number of cuts of its set, and the numbers
-    of those cuts. If a set has no upper bound, its last cut is _END."""
+    """The tests of one term. Each test has the number of its row, the number of cuts in its set,
+    and the numbers of those cuts. If a set has no upper bound, its last cut is _END."""
 
     __slots__ = ("flat", "node", "numbers", "rows", "sizes")
 
@@ -106,7 +106,7 @@ class TermRows:
 
 
 class HullGathering:
-    """Gathers forms, one by one or packed, and turns them into hulls."""
+    """Gathers forms, either one by one or in packed groups, and turns them into hulls."""
 
     def __init__(self) -> None:
         self.kinds = array("B")
@@ -177,8 +177,8 @@ class HullGathering:
 
     @staticmethod
     def _number_rows(boxes: Array, order: Array) -> tuple[Array, Array]:
-        """The final number of each gathered row, and where the boxes of each form begin. Hulls come
-        first, in the given order, then all boxes."""
+        """The final number of each gathered row, and the position at which the boxes of each form
+        begin. Hulls come first, in the given order, then all boxes."""
         starts = len(boxes) + bounds(boxes[order])
         row = bounds(boxes + 1)
         number = np.empty(int(row[-1]), np.uint32)
@@ -197,8 +197,8 @@ def gather(forms: Iterable[Form]) -> GatheredHulls:
 
 
 class _Coded(msgspec.Struct, frozen=True):
-    """The tests of one column: `row`, `pinned` and `size` for each test, `low` and `high` for each
-    span."""
+    """The tests of one column: each test has `row`, `pinned` and `size`, and each span has `low`
+    and `high`."""
 
     row: Array
     pinned: Array
@@ -283,7 +283,7 @@ def _column(text: str, tests: TermRows, number: Array, pinnable: bool) -> tuple[
 
 
 def _asks_order(cuts: list[Cut], codes: Array, sizes: Array) -> bool:
-    """Whether `ranks.asks_order` is true of any of these sets. A set depends on the order of
+    """Whether `ranks.asks_order` is true for any of these sets. A set depends on the order of
     strings if it has only one of the two cuts around a string. The two cuts around a string are
     adjacent, both in the column and in a set."""
     inner = [cut[0] == STRING and len(cut) > 1 and cut[1] != "" for cut in cuts]

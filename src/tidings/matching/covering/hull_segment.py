@@ -27,7 +27,7 @@ Array = npt.NDArray[Any]
 def segment_of_hulls(gathered: GatheredHulls, chosen: Array, forms: Sequence[Form]) -> Segment:
     """The segment of the chosen forms. The slot of a form is its position in `chosen`.
 
-    `forms` provides the wide forms.
+    `forms` is used to get those forms that are wide.
     """
     slots = np.nonzero(~gathered.never[chosen])[0]
     rows, sizes, is_wide = _rows_of(gathered, chosen[slots])
@@ -47,8 +47,8 @@ def segment_of_hulls(gathered: GatheredHulls, chosen: Array, forms: Sequence[For
 
 
 def _rows_of(gathered: GatheredHulls, forms: Array) -> tuple[Array, Array, Array]:
-    """The rows of the boxes of forms, the number of boxes per form, and which of the rows are hulls
-    of wide forms."""
+    """The rows of the forms' boxes, the number of boxes of each form, and which of these rows are
+    hulls of wide forms."""
     starts = gathered.boxes.starts
     several = starts[forms + 1] > starts[forms]
     first = np.where(several, starts[forms], forms)
@@ -58,11 +58,11 @@ def _rows_of(gathered: GatheredHulls, forms: Array) -> tuple[Array, Array, Array
 
 
 def _terms(gathered: GatheredHulls, columns: Array) -> tuple[list[TermColumn], Array]:
-    """The terms of the tested columns, sorted by text, and the new number of each column, from 1; 0
-    for a column that is not indexed."""
+    """The terms of the tested columns, sorted by text, and the new numbers of all columns, which
+    count from 1; a column that is not indexed gets 0."""
     count = np.bincount(columns, minlength=len(gathered.columns))
     used = [at for at in np.nonzero(count)[0].tolist() if is_indexed(gathered.columns[at].node)]
-    # the terms that the fewest tests use are evaluated instead of indexed
+    # the terms with the fewest tests are evaluated instead of indexed
     if len(used) > segments.MOST_TERMS:
         used = sorted(used, key=lambda at: -count[at])[: segments.MOST_TERMS]
     used.sort(key=lambda at: gathered.columns[at].text)

@@ -1,4 +1,4 @@
-"""Hulls: for each of many filters, the box around it, as flat arrays in rank space.
+"""Hulls of many filters: the box around each filter, as flat arrays in rank space.
 
     hull      its tests are contiguous, sorted by column; attributes are the first columns, computed
               terms the others
@@ -7,7 +7,8 @@
     code      as in ranks.py, with 0 for "not tested"; on one line of all codes, column c has
               base[c] .. base[c + 1], so that tests of all columns can be sorted together
 
-A hull costs 8 bytes, 21 bytes for each test, and 8 for each span after the first.
+A hull costs 8 bytes, plus 21 bytes for each test, plus 8 bytes for each span of a test after the
+first.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ class Hulls(NamedTuple):
     starts: Array  # int64 [n + 1]: where the tests of a hull begin
     computed: Array  # int64 [n]: where the tests of computed terms of a hull begin
     column: Array  # uint32 [T]
-    pinned: Array  # uint8 [T]: 1 if the set is a few points and a computed term reads the column
+    pinned: Array  # uint8 [T]: 1 if the set has few points and a computed term reads the column
     spans: Array  # int64 [T + 1]: where the spans of a test begin
     low: Array  # uint32 [S]; codes begin at 1
     high: Array  # uint32 [S]
-    one_box: Array  # uint8 [n]: the filter equals its hull, so it covers all that the hull contains
+    one_box: Array  # uint8 [n]: the filter equals its hull, so it covers all filters inside
     base: Array  # int64 [C + 1]
     reads: Array  # int64 [C + 1]: where the attributes that a column reads begin in `read`
-    read: Array  # int64: the columns of these attributes; -1 for one that no hull tests
+    read: Array  # int64: the columns of these attributes; -1 for an attribute that no hull tests
     attributes: int  # the number of columns that are attributes
 
     @property
@@ -74,8 +75,8 @@ class Hulls(NamedTuple):
 
     def sizes(self, computed: bool = False) -> tuple[Array, Array]:
         """Two sizes of each hull: its number of tests, and the number of codes that the tests
-        allow. Computed terms count only if `computed` is true. If a hull contains a different hull,
-        it has fewer tests, or equally many tests and more codes."""
+        allow. Tests on computed terms count only if `computed` is true. A hull that contains a
+        different hull has either fewer tests, or the same number of tests and more codes."""
         ends = self.starts[1:] if computed else self.computed
         widths = self.high.astype(np.int64) - self.low + 1
         total = np.concatenate([[0], np.cumsum(widths)])
@@ -88,12 +89,12 @@ class Boxes(msgspec.Struct, frozen=True):
 
     rows: Hulls
     # int64 [n + 1]: the row where the boxes of each form begin; forms with one box and wide forms
-    # have no rows there
+    # have no such rows
     starts: Array
 
 
 def bounds(sizes: Array) -> Array:
-    """The start of each run and the end of the last, given the sizes of consecutive runs."""
+    """The start of each run, and the end of the last run, given the sizes of consecutive runs."""
     out = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=out[1:])
     return out

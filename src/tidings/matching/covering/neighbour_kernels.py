@@ -1,11 +1,12 @@
 """Decide from their boxes alone whether a new filter and compiled filters cover each other.
 
-A comparison of the filters would give the same YES or NO, because it always finds a covering if one
-box contains another.
+If the answer is YES or NO, comparing the filters would give the same answer, because the comparison
+always finds a covering if one box contains another.
 
-`Boxed` and `ColumnReads` have the dtype and shape of their arrays. `outer`, `inner`, `boxed`,
-`compiled` and `new` are `Boxed`, and `columns` is `ColumnReads`, for C columns. Boxes, tests,
-columns and slots are given by number, as integers. For other arrays, see `find_above`.
+The definitions of `Boxed` and `ColumnReads` give the dtype and shape of each array. `outer`,
+`inner`, `boxed`, `compiled` and `new` are `Boxed`, and `columns` is `ColumnReads`, for C columns.
+Boxes, tests, columns and slots are given by number, as integers. For other arrays, see
+`find_above`.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ Array = npt.NDArray[Any]
 
 
 class Boxed(NamedTuple):
-    """B boxes with T tests and S spans in total, of compiled filters or of a new one."""
+    """B boxes, with T tests and S spans in total, of compiled filters or of a new filter."""
 
-    tests: Array  # int64 [B + 1]: where the tests of a box begin; they are sorted by column
+    tests: Array  # int64 [B + 1]: where the tests of a box begin; the tests are sorted by column
     column: Array  # uint32 [T]
-    # int64 [T + 1]: where the spans of a test begin; a test has none if its set is unknown
+    # int64 [T + 1]: where the spans of a test begin; a test has no spans if its set is unknown
     spans: Array
     low: Array  # int32 [S]
-    high: Array  # int32 [S]: included; `low` - 1 if two new cuts share a position
+    high: Array  # int32 [S]: the last position; this is `low` - 1 if two new cuts share a position
     pinned: Array  # uint8 [T]: whether the set may be a few points
 
 
@@ -38,12 +39,12 @@ class ColumnReads(NamedTuple):
 
     computed: Array  # uint8 [C]: whether a column is computed
     reads: Array  # int64 [C + 1]: where the attributes that a column reads begin in `read`
-    read: Array  # int64: the columns of these attributes; -1 for one without a column
+    read: Array  # int64: the columns of these attributes; -1 for an attribute without a column
 
 
 @kernel
 def spans_hold(outer, test, inner, other):  # type: ignore[no-untyped-def]
-    """Whether each span of the inner test lies in a span of the outer one."""
+    """Whether each span of the inner test lies in a span of the outer test."""
     at, end = outer.spans[test], outer.spans[test + 1]
     for span in range(inner.spans[other], inner.spans[other + 1]):
         while at < end and outer.high[at] < inner.high[span]:
@@ -75,7 +76,8 @@ def has_no_spans(boxed, test):  # type: ignore[no-untyped-def]
 
 @kernel
 def decides(boxed, box, columns, wanted):  # type: ignore[no-untyped-def]
-    """Whether the points of a box may determine the value of a computed column."""
+    """Whether a box allows only a few points in every column that a computed column reads. If so,
+    checking those points may decide the computed value."""
     for source in range(columns.reads[wanted], columns.reads[wanted + 1]):
         found = False
         for test in range(boxed.tests[box], boxed.tests[box + 1]):
@@ -117,11 +119,12 @@ def box_in_box(outer, box, inner, other, columns):  # type: ignore[no-untyped-de
 
 @kernel
 def boxes_hold(outer, first, last, inner, other, columns, left):  # type: ignore[no-untyped-def]
-    """Whether the outer boxes [first, last) contain the inner box, one box alone or all together.
+    """Whether the outer boxes [first, last) contain the inner box, either one of them or all
+    together.
 
-    Suppose that all outer boxes that overlap the inner box fail to span it, each on a different
-    column. Then some corner of the inner box is outside all outer boxes, so they do not contain it.
-    `left`, int64 [MOST_NEAR], is scratch.
+    Suppose that all outer boxes that overlap the inner box fail to span it, and that each fails on
+    a different column. Then some corner of the inner box is outside all outer boxes, so the outer
+    boxes do not contain the inner box. `left`, int64 [MOST_NEAR], is scratch space.
     """
     near, apart, open_ = 0, True, False
     for box in range(first, last):
@@ -138,7 +141,7 @@ def boxes_hold(outer, first, last, inner, other, columns, left):  # type: ignore
 
 @kernel
 def hull_allows(outer, box, inner, other, columns):  # type: ignore[no-untyped-def]
-    """Whether a box contains another, judging only by tests on attributes."""
+    """Whether a box contains another, if only tests on attributes are considered."""
     at, end = inner.tests[other], inner.tests[other + 1]
     for test in range(outer.tests[box], outer.tests[box + 1]):
         wanted = outer.column[test]
@@ -198,7 +201,8 @@ def is_below(slot, slots, compiled, wide, new, boxes, columns, most, left):  # t
 
 @kernel
 def find_above(slots, compiled, wide, new, boxes, columns, most, out):  # type: ignore[no-untyped-def]
-    """Which compiled filters cover the new one: out uint8 [n], NO, MAYBE or YES.
+    """Which compiled filters cover the new one; `out`, uint8 [n], receives NO, MAYBE or YES for
+    each filter.
 
     The answer for a pair that needs more than `most` comparisons of boxes is MAYBE. Arguments:
 
@@ -213,7 +217,7 @@ def find_above(slots, compiled, wide, new, boxes, columns, most, out):  # type: 
 
 @kernel
 def find_below(slots, compiled, wide, new, boxes, columns, most, out):  # type: ignore[no-untyped-def]
-    """Which compiled filters the new one covers; the arguments are those of `find_above`."""
+    """Which compiled filters the new filter covers; the arguments are those of `find_above`."""
     left = np.empty(MOST_NEAR, np.int64)
     for slot in range(wide.shape[0]):
         out[slot] = is_below(slot, slots, compiled, wide, new, boxes, columns, most, left)
@@ -221,7 +225,7 @@ def find_below(slots, compiled, wide, new, boxes, columns, most, out):  # type: 
 
 @kernel
 def ask_above(asked, slots, compiled, wide, new, boxes, columns, most, out):  # type: ignore[no-untyped-def]
-    """Which of the asked filters (slots, uint32) cover the new one; see `find_above`."""
+    """Which of the filters `asked` (slots, uint32) cover the new one; see `find_above`."""
     left = np.empty(MOST_NEAR, np.int64)
     for at in range(asked.shape[0]):
         slot = np.int64(asked[at])
@@ -230,7 +234,7 @@ def ask_above(asked, slots, compiled, wide, new, boxes, columns, most, out):  # 
 
 @kernel
 def ask_below(asked, slots, compiled, wide, new, boxes, columns, most, out):  # type: ignore[no-untyped-def]
-    """Which of the asked filters (slots, uint32) the new one covers; see `find_above`."""
+    """Which of the filters `asked` (slots, uint32) the new one covers; see `find_above`."""
     left = np.empty(MOST_NEAR, np.int64)
     for at in range(asked.shape[0]):
         slot = np.int64(asked[at])

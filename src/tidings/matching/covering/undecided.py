@@ -1,10 +1,11 @@
-"""Compare filters whose hulls do not decide whether one covers the other: filters with several
-boxes or computed terms, and trees.
+"""Compare filters for which hulls do not decide whether one covers the other: filters that have
+several boxes or computed terms, and filters that are trees.
 
-On attributes, the hull of a covering filter is at least as wide as that of the covered filter. So
-filters that cover each other have the same hull, and only filters with the same hull need a further
-order. The order of filters with the same hull is found here, before the join. A filter that equals
-its hull and tests only attributes is *certain*: it covers all other filters with the same hull.
+On attributes, the hull of a covering filter is at least as wide as the hull of the covered filter.
+So filters that cover each other have the same hull, so only the filters with the same hull must be
+put in order by other means. The order of filters with the same hull is found here, before the join.
+A filter that equals its hull and tests only attributes is *certain*: it covers all other filters
+with the same hull.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ KEPT = 1 << 20  # the most answers that are kept for the join
 
 
 class Resolver:
-    """Decides whether a filter covers another whose hull lies inside its own: by boxes if possible
-    (by_boxes.py), else by comparing the filters."""
+    """Decides whether a filter covers another filter with a hull inside its own: by boxes if
+    possible (by_boxes.py), otherwise by comparing the filters."""
 
     def __init__(self, forms: Sequence[Form], boxes: Boxes) -> None:
         self._forms = forms
@@ -37,7 +38,7 @@ class Resolver:
         self._known: dict[int, bool] = {}
 
     def confirm(self, found: HullPairs, keep: bool = False) -> Array:
-        """Which of the pairs are coverings. With `keep`, answers are stored; then only one thread
+        """Which of the pairs are coverings. With `keep`, answers are stored, and only one thread
         may call this."""
         answers = self._decider.decide(found)
         kept: Array = answers == YES
@@ -54,20 +55,20 @@ class Resolver:
 
 
 class HullOrder(msgspec.Struct, frozen=True):
-    """Which of n forms are equal, and the order of forms with the same hull."""
+    """For n forms: which of them are equal, and the order of those with the same hull."""
 
     first: Array  # int64 [n]: for each form, the first form that equals it
-    hull: Array  # int64 [n]: one number per group with the same hull; -1 for forms in no group
-    rank: Array  # int64 [n]: in a group, no form covers one of lower rank; equal forms share a rank
+    hull: Array  # int64 [n]: the group of forms with the same hull; -1 for a form in no group
+    rank: Array  # int64 [n]: in a group, no form covers a form of lower rank; equal forms share one
     candidates: int
 
 
 def order_by_hull(hulls: Hulls, boxes: Boxes, never: Array, resolver: Resolver) -> HullOrder:
     """Order the filters of each group with the same hull, unless all of them are certain.
 
-    Nearly always, sorting filters by size gives an order in which no filter covers an earlier one,
-    and no pair needs to be stored. Otherwise, the range of filters in which pairs violate the order
-    is searched for equal filters, which takes memory for all coverings in that range.
+    Sorting filters by size nearly always gives an order in which no filter covers an earlier one;
+    no pair then needs to be stored. Otherwise, the range of filters in which pairs violate the
+    order is searched for equal filters; this needs memory for all coverings in that range.
     """
     certain = (hulls.one_box != 0) & (hulls.computed == hulls.starts[1:])
     first, rank = np.arange(hulls.hull_count), np.zeros(hulls.hull_count, np.int64)
@@ -92,8 +93,8 @@ def order_by_hull(hulls: Hulls, boxes: Boxes, never: Array, resolver: Resolver) 
 
 
 def _likely_order(boxes: Boxes, certain: Array) -> tuple[Array, ...]:
-    """Sort keys for `lexsort`, the most significant last, that mostly put covering filters first:
-    certain filters, then filters with few tests per box, then filters with many codes."""
+    """Sort keys for `lexsort`, the most significant last, that put covering filters first in most
+    cases: by whether a filter is certain, then by few tests per box, then by many codes."""
     tests, codes = boxes.rows.sizes(computed=True)
     count = len(certain)
     own = np.arange(count)
@@ -134,7 +135,7 @@ def _attribute_tests(hulls: Hulls, number: int) -> tuple[bytes, ...]:
 
 
 class _SameHull:
-    """Filters with the same hull; finds the coverings among them, by position."""
+    """Filters with the same hull. This class finds the coverings among them, by position."""
 
     def __init__(self, hulls: Hulls, members: Array, asked: Array, resolver: Resolver) -> None:
         self.seen = 0
@@ -145,7 +146,7 @@ class _SameHull:
 
     def find_disorder(self) -> tuple[int, int]:
         """The lowest and the highest position in any pair that violates the order. If there is no
-        such pair, (the number of filters, -1)."""
+        such pair, the result is (the number of filters, -1)."""
         low, high = len(self._members), -1
         for above, below in self._each_block():
             against = above > below
@@ -174,7 +175,8 @@ class _SameHull:
 def _order_equals(
     pairs: Iterable[tuple[int, int]], low: int, high: int, certain: Array
 ) -> list[list[int]]:
-    """The positions from `low` to `high` in groups of equal filters, covering groups first."""
+    """The positions from `low` to `high`, as groups of equal filters; a covering group comes before
+    the groups that it covers."""
     groups = list(_groups(pairs, certain))[::-1]
     groups.sort(key=lambda group: not certain[group].any())
     alone = set(range(low, high + 1)).difference(*groups)
@@ -182,8 +184,8 @@ def _order_equals(
 
 
 def _groups(pairs: Iterable[tuple[int, int]], certain: Array) -> Iterator[list[int]]:
-    """Groups of equal forms among these pairs, which all have the same hull; a group comes after
-    all groups that it covers. (Tarjan's strongly connected components, without recursion.)"""
+    """Groups of equal forms among these pairs; all forms have the same hull, and a group comes
+    after all groups that it covers. (Tarjan's strongly connected components, without recursion.)"""
     below: dict[int, list[int]] = {}
     above: dict[int, list[int]] = {}
     for one, other in pairs:
@@ -223,8 +225,8 @@ def _groups(pairs: Iterable[tuple[int, int]], certain: Array) -> Iterator[list[i
 
 
 def _reach(one: int, above: dict[int, list[int]]) -> list[int]:
-    """All forms above this one. If this form is certain, it covers them too, because all have the
-    same hull."""
+    """All forms above this one. If this form is certain, it covers all of those forms too, because
+    they have the same hull."""
     seen = {one}
     stack = [one]
     while stack:

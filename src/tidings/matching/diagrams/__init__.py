@@ -2,7 +2,7 @@
 
     filter ──planning──> units and gates ──node_classes──> groups that move together ──> arrays
                                                `──class_edges──> implications ──link──┘
-    event ──codes──> the kernel takes test after test, and hands out results as they are decided
+    event ──codes──> the kernel evaluates tests in order, and returns each result once decided
 
     diagrams.py          many filters in use: events, batches, edges that are added later
     segment_trees.py     which filters of a segment become diagrams, and their trees of tests
@@ -11,15 +11,15 @@
     class_edges.py       implications from classes to groups
     diagram_arrays.py    diagrams as arrays, which can be saved
     removal.py           the arrays without some filters
-    measured_tests.py    how often tests passed, from one build of diagrams to the next
+    measured_tests.py    how often tests passed, kept from one build of diagrams to the next
     diagram_work.py      the state of one evaluation
     diagram_kernels.py, thing_kernels.py    the hot loop; units, gates and filters that it decides
-    reference/           the same on objects, node by node: the reference for tests, and what
-                         `tidings explain --implications` and `tidings graph --bdd` show
+    reference/           diagrams as Python objects: the reference for tests, also shown by
+                         `tidings explain --implications` and `tidings graph --bdd`
 
 The exports are for cli and studies; everything else is used only inside `matching`. Start at
 reference/decision_tree.py and reference/frontier.py, which have the algorithm in its simplest form,
-then planning/plan.py. docs/diagrams.md explains it.
+then planning/plan.py. docs/diagrams.md explains the algorithm.
 """
 
 from tidings.matching.diagrams.diagrams import Diagrams

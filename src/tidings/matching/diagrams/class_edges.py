@@ -1,10 +1,10 @@
-"""Implication edges between classes: from a class to the groups whose outcome follows from it.
+"""Implication edges between classes: from a class to the groups whose outcomes the class implies.
 
-The knowledge of a class can only decide later tests of the term that was tested last, because every
-filter is past the tests of all earlier terms by then. So candidates come from an index of groups by
-the term of their test and by the terms that their class knows; pairs of filters are never compared.
-An edge is left out if it follows by transitivity. Budgets limit the edges of a class, and the
-search for them.
+What is known in a class can decide only later tests of the term that was tested last, because by
+then every filter is past the tests of all earlier terms. So pairs of filters are never compared: an
+index of groups, by the term of their test and by the terms that their class knows, gives the
+candidates. An edge is left out if other edges imply it by transitivity. Budgets limit the edges of
+a class, and the search for them.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def find_edges(found: Classes, tests: OrderedTests, most: int = MOST_EDGES) -> E
 
 
 def _index_groups(found: Classes, tests: OrderedTests) -> _Index:
-    """Lists of (test, group) in the order of tests, by the term of the group's test, then by the
-    other terms that the group's class knows."""
+    """Lists of (test, group) pairs in the order of tests. The key is the term of the group's test,
+    then the other terms that the group's class knows."""
     index: _Index = {}
     for number, group in enumerate(found.groups):
         owner = found.classes[group.owner]
@@ -77,7 +77,8 @@ def _edges_of(
 def _candidates(
     term: int, test: int, known: Mapping[int, int], index: _Index
 ) -> Iterator[tuple[int, int]]:
-    """Groups with later tests of a term, whose classes know only terms in `known`."""
+    """Groups that have later tests of a term, and whose classes know only about terms in
+    `known`."""
     looked = 0
     for others, groups in islice(index.get(term, {}).items(), MOST_LISTS):
         if all(other in known for other in others):

@@ -17,12 +17,12 @@ from tidings.matching.diagrams.planning.plan import Plan
 from tidings.matching.segments.segment import TermColumn
 
 Array = npt.NDArray[Any]
-NO_UNIT = 0xFFFFFFFF  # in group_unit: the group has several units
+NO_UNIT = 0xFFFFFFFF  # the value in group_unit that means: the group has several units
 END = 0xFFFFFFFF  # the end of a list of groups
 
 
 class DiagramArrays(NamedTuple):
-    """Everything the kernels need (T tests, G groups, K classes, F outputs, and N things:
+    """Everything that the kernels need (T tests, G groups, K classes, F outputs, and N things:
     units and gates)."""
 
     test_column: UInt32  # [T]: the column of the test's term
@@ -37,12 +37,12 @@ class DiagramArrays(NamedTuple):
     class_leaves: UInt32  # [K + 1]: where the leaves of a class begin
     leaves: UInt32  # twice the unit, plus its result
     class_edges: UInt32  # [K + 1]: where the edges of a class begin
-    edges: UInt32  # twice the group, plus its outcome
+    edges: UInt32  # twice the number of a group, plus the group's outcome
     thing_gates: UInt32  # [N + 1]: where the gates that a thing is a part of begin
     gates: UInt32  # things
     thing_outputs: UInt32  # [N + 1]: where the slots of a thing begin
     outputs: UInt32  # slots
-    gate_parts: UInt32  # [N]: twice the number of parts, plus the outcome that decides the gate
+    gate_parts: UInt32  # [N]: twice the gate's part count, plus the outcome that decides the gate
     root_heads: UInt32  # [T]: the first group that waits for a test at the start, or END
     root_next: UInt32  # [groups of class 0]: the next group that waits for the same test
     root_bits: Int64  # bit t: a group waits for test t at the start
@@ -65,7 +65,7 @@ class CompiledDiagrams(msgspec.Struct, frozen=True):
     terms: Sequence[TermColumn]  # the terms of columns 1, 2, ...
     arrays: DiagramArrays
     members: Members
-    decided: Array  # uint32: filters that need no test: twice the slot, plus the result
+    decided: Array  # uint32: filters that need no test, each as twice its slot plus its result
     is_linked: bool = False  # whether the edges were searched for
 
     def __len__(self) -> int:
@@ -183,14 +183,14 @@ def _numbers(values: Iterable[int]) -> Array:
 
 
 def starts_of(sizes: Sequence[int] | Array) -> Array:
-    """Where each list of these sizes begins, and where the last one ends."""
+    """The positions at which lists of these sizes begin, and at which the last one ends."""
     starts = np.zeros(len(sizes) + 1, np.uint32)
     np.cumsum(sizes, out=starts[1:])
     return starts
 
 
 def pack_lists(lists: Iterable[Sequence[int]]) -> tuple[Array, Array]:
-    """Where each list begins, and the items of all lists."""
+    """The positions at which lists begin, and the items of all lists."""
     given = list(lists)
     flat = [item for one in given for item in one]
     return starts_of([len(one) for one in given]), np.array(flat, np.uint32)

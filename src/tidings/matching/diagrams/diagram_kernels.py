@@ -2,14 +2,15 @@
 
     words of bits      the ranks at which groups wait; the lowest bit is the next test
     heads, next_group  the groups that wait for a test, as a list
-    group_state        whether a group waits, is done, or its outcome is known before it waits
+    group_state        whether a group waits, is done, or has an outcome before it waits
 
-A test is evaluated once, by comparing one code, and only if a group still needs it. All groups that
-wait for the test step to a class. Visiting a class decides the units of its leaves, makes its
-groups wait for their tests, and follows its edges.
+A test is evaluated at most once, by comparing one code, and only if some group still waits for the
+test. Every group that waits for the test moves on to a class. To visit a class is to decide the
+units of its leaves, to let its groups wait for their tests, and to follow its edges.
 
 `table` is the pointer table of thing_kernels.py; `arrays` and `work` are two of its named tuples,
-which have the dtype and shape of their arrays. codes int64 [C]. Tests and classes are integers.
+whose definitions give the dtype and shape of each array. `codes` is int64 [C]. Tests and classes
+are integers.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ from tidings.matching.jit.simd import lowest_bit
 from tidings.matching.rank_space.rank_kernels import code_of_integer
 
 WAITING, DONE, KNOWN_LOW, KNOWN_HIGH = 0, 1, 2, 3
-LAST_STAMP = 2**31 - 1  # shifted left by 32 bits, it still fits into an int64
+LAST_STAMP = 2**31 - 1  # even shifted left by 32 bits, it fits into an int64
 
 
 @kernel
 def begin(table):  # type: ignore[no-untyped-def]
-    """Begin an event, whose codes are set: all units are at their roots, whose groups wait for
-    their tests."""
+    """Start an event whose codes are already set: put every unit at its root, and let the groups of
+    the roots wait for their tests."""
     arrays, work, counts, _ = views(table)
     if work.now[STAMP] >= LAST_STAMP:
         work.group_state[:] = 0
@@ -69,7 +70,8 @@ def passes(arrays, test, codes):  # type: ignore[no-untyped-def]
 
 @kernel
 def enter(work, target, size):  # type: ignore[no-untyped-def]
-    """Put a class on the stack of `size` classes, unless it was visited; return the new size."""
+    """Put a class on the stack, which has `size` classes, unless the class was already visited;
+    return the new size."""
     stamp = work.now[STAMP]
     if work.class_stamp[target] == stamp:
         return size
@@ -80,7 +82,7 @@ def enter(work, target, size):  # type: ignore[no-untyped-def]
 
 @kernel
 def visit(table, start):  # type: ignore[no-untyped-def]
-    """Visit a class, and all classes that follow from it."""
+    """Visit a class, and all classes that it implies."""
     arrays, work, counts, _ = views(table)
     roots = np.int64(arrays.class_groups[1])
     base = 4 * work.now[STAMP]
@@ -176,8 +178,8 @@ def advance(table, pause):  # type: ignore[no-untyped-def]
 
 @kernel
 def set_codes(table, values):  # type: ignore[no-untyped-def]
-    """Take the codes of one event: int64, the codes of all columns, then the numbers of the columns
-    that have an integer instead of its code."""
+    """Take the codes of one event, an int64 array: one value for each column, followed by the
+    numbers of those columns whose value is an integer instead of a code."""
     _, work, _, integers = views(table)
     width = work.codes.shape[0]
     work.codes[:] = values[:width]
@@ -199,9 +201,9 @@ def match_event(table, values, dead, found):  # type: ignore[no-untyped-def]
 
 @kernel
 def match_events(table, codes, first, dead, events, slots):  # type: ignore[no-untyped-def]
-    """Match the events of a batch from `first` on. codes: uint32 [C, n]; events, slots: uint32,
-    receive the matches. Returns the first event for which there may be no room, and the number of
-    matches."""
+    """Match the events of a batch from `first` on. `codes` is uint32 [C, n]; `events` and `slots`
+    (uint32) receive the matches. Returns the first event for which there may not be enough room,
+    and the number of matches."""
     _, work, _, _ = views(table)
     count = 0
     room = events.shape[0] - work.results.shape[0]

@@ -43,8 +43,8 @@ class DiagramWork(NamedTuple):
     class_stamp: UInt32  # [K]
     thing_state: Int64  # [N]: the stamp in the upper half, the number of open parts in the lower
     stack: UInt32  # classes to visit
-    decided: UInt32  # things to decide: twice the thing, plus its result
-    now: Int64  # [3]: the stamp, the next word of bits, the number of results
+    decided: UInt32  # things to decide, each as twice its number plus its result
+    now: Int64  # [3]: the current stamp, the next word of bits, and the number of results
     results: UInt32  # twice the slot, plus the result, in the order of decisions
 
 
@@ -73,7 +73,7 @@ def new_work(arrays: DiagramArrays, columns: int) -> DiagramWork:
 
 
 def new_counts(terms: Sequence[TermColumn]) -> DiagramCounts:
-    """Counts of no events, for the terms of columns 1, 2, ..."""
+    """Counts that are all zero, for the given terms, which are those of columns 1, 2, ..."""
     ends = np.cumsum([0, *(len(term.ranks) for term in terms)])
     starts = np.append(0, ends[:-1]).astype(np.int64)
     return DiagramCounts(np.zeros(len(COUNTED), np.int64), np.zeros(ends[-1], np.int64), starts)
@@ -85,8 +85,8 @@ def add_counts(total: DiagramCounts, more: DiagramCounts) -> None:
 
 
 class Totals:
-    """The counts of evaluations whose arrays were replaced. All versions of some diagrams have the
-    same tests, and share one object."""
+    """Counts from evaluations that used arrays which have been replaced since. All versions of the
+    same diagrams have the same tests, and share one object of this class."""
 
     def __init__(self, counts: DiagramCounts) -> None:
         self.counts = counts
@@ -94,7 +94,8 @@ class Totals:
 
 
 class Version:
-    """Compiled arrays, and evaluations that are not in use; each thread takes its own."""
+    """Compiled arrays, and evaluations that are not in use; each thread takes its own
+    evaluation."""
 
     def __init__(
         self, compiled: CompiledDiagrams, columns: int, integers: IntegerCodes, totals: Totals
@@ -119,15 +120,15 @@ class Version:
             self.retire()
 
     def retire(self) -> None:
-        """Move the counts to the totals, because another version is used from now on. Evaluations
-        that are still in use follow when they are given back."""
+        """Move the counts to the totals, because another version is used from now on. If an
+        evaluation is still in use, its counts are moved when the evaluation is given back."""
         self._is_retired = True
         with self._totals.lock, suppress(IndexError):
             while True:
                 add_counts(self._totals.counts, self._idle.pop().counts)
 
     def counts(self) -> Iterator[DiagramCounts]:
-        """The totals, then the counts of all evaluations that are not in use."""
+        """The totals, followed by the counts of all evaluations that are not in use."""
         with self._totals.lock:
             yield self._totals.counts
             yield from (one.counts for one in self.evaluations())

@@ -1,10 +1,10 @@
-"""How often tests pass: this decides the order of tests when diagrams are built again.
+"""How often tests pass; these rates decide the order of tests when diagrams are built again.
 
-Evaluations count the codes of all events, so the pass rates of all tests follow, whether a test is
-evaluated, inferred or skipped. The counts outlive the diagrams in which they were made. They stay
-when arrays are swapped, they are saved with the diagrams, and new diagrams begin with the counts of
-those that they replace. Then the counts of a test are scaled down to MOST events, so that new
-events soon count more than old ones.
+Evaluations count the codes of all events. The pass rates of all tests follow from these counts,
+whether a test is evaluated, inferred or skipped. The counts outlive the diagrams in which they were
+made. The counts are kept when arrays are swapped, and are saved with the diagrams; new diagrams
+start with the counts of the diagrams that they replace. When new diagrams start, the counts of each
+test are scaled down to at most MOST events, so that new events soon outweigh old ones.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from tidings.matching.diagrams.diagram_work import COUNTED, DiagramCounts
 Array = npt.NDArray[Any]
 Measured = Mapping[Test, tuple[int, int]]  # how many events were seen, and how many passed
 ENOUGH = 64  # a pass rate counts as measured after this many events
-MOST = 1 << 14  # the most events that new diagrams begin with
+MOST = 1 << 14  # new diagrams start with counts from at most this many events
 
 
 class PassCounts(NamedTuple):
     """Counts of the tests of some diagrams, in their order."""
 
     seen: Int64  # [T]: events
-    passed: Int64  # [T]: those that pass the test
+    passed: Int64  # [T]: the number of events that passed the test
 
 
 def rates_of(measured: Measured) -> dict[Test, float]:
@@ -53,7 +53,7 @@ def no_counts(tests: int) -> PassCounts:
 
 
 def first_counts(tests: Sequence[Test], measured: Measured) -> PassCounts:
-    """The counts with which diagrams of these tests begin."""
+    """The initial counts of diagrams with these tests."""
     counts = no_counts(len(tests))
     for at, test in enumerate(tests):
         seen, passed = measured.get(test, (0, 0))
@@ -64,7 +64,7 @@ def first_counts(tests: Sequence[Test], measured: Measured) -> PassCounts:
 
 
 def count_tests(compiled: CompiledDiagrams, first: PassCounts, counts: DiagramCounts) -> PassCounts:
-    """The first counts, plus those of the events that were evaluated since."""
+    """The initial counts, plus the counts of the events that were evaluated since."""
     arrays = compiled.arrays
     test = np.repeat(np.arange(len(arrays.test_column)), np.diff(arrays.test_sets))
     start = counts.code_starts[arrays.test_column[test]]

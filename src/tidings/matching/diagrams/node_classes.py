@@ -4,10 +4,10 @@
     group    the nodes of a class that have the same test: they wait together, and move together to
              one class for each outcome
 
-Nodes with equal knowledge imply each other, so they can move as one. A group takes one step,
-however many filters it stands for. The nodes of a unit with shared nodes are not joined with
-others: the knowledge of a shared node is only a hull, which does not prove that the node is
-reached.
+Nodes with equal knowledge imply each other, so they can move as one. Processing a group takes one
+step, no matter how many filters wait in the group. If a unit has shared nodes, its nodes are not
+joined with nodes of other units: what is known at a shared node is only a hull, which does not
+prove that the node is reached.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Classes(msgspec.Struct):
 
 
 def build_classes(plan: Plan, *, join: bool = True) -> Classes:
-    """Join the diagrams of a plan. Without `join`, each unit keeps its own nodes."""
+    """Join the diagrams of a plan. If `join` is false, each unit keeps its own nodes."""
     builder = _Builder(plan, join)
     builder.run()
     return Classes(builder.classes, builder.groups)
@@ -76,7 +76,8 @@ class _Builder:
             else:
                 self._put(0, unit, condition)
         while self._queue:
-            # in the order of tests: the groups that lead to a class are split before its own groups
+            # in the order of tests, so that all groups that lead to a class are split before the
+            # class's own groups
             test, group = heappop(self._queue)
             self._split(test, group)
 
@@ -95,7 +96,8 @@ class _Builder:
         self._members[group].append((unit, left))
 
     def _key_of_unit(self, unit: int) -> int:
-        """A unit as part of a key: NONE if units with equal knowledge are joined."""
+        """How a unit appears in a key: NONE if units with equal knowledge are joined, otherwise the
+        unit itself."""
         return NONE if self._join else unit
 
     def _new_group(self, owner: int, test: int) -> int:

@@ -1,8 +1,8 @@
 """Take removed filters out of compiled diagrams.
 
-Units that no filter needs any more lose their leaves, and the groups in which only such units wait
-are removed. If an edge led from A to a removed group, and an edge led from there to C, A gets an
-edge to C, unless C follows from another edge of A. Classes, units and gates keep their numbers.
+Units that no filter needs any more lose their leaves, and groups are removed if only such units
+wait in them. If an edge led from A to a removed group, and an edge led from there to C, A gets an
+edge to C, unless another edge of A implies C. Classes, units and gates keep their numbers.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class _Lists(NamedTuple):
 
 
 def _needed_things(arrays: DiagramArrays, outputs: _Lists) -> Array:
-    """For each unit and gate, whether a filter depends on it: the filter is the unit or gate, or
+    """For each unit and gate, whether a filter depends on it: the filter is that unit or gate, or
     has it as a part."""
     is_needed = outputs.sizes > 0
     gates = _Lists(arrays.thing_gates, arrays.gates)
@@ -105,12 +105,12 @@ def _repair(arrays: DiagramArrays, stays: Array, is_alive: Array, most: int) -> 
     old = [packed[first:last] for first, last in pairwise(starts)]
 
     def target(edge: int) -> int:
-        """The class that an edge leads to, by the outcome of the edge's group."""
+        """The class that an edge leads to, which depends on the outcome of the edge's group."""
         return int((arrays.group_high if edge & 1 else arrays.group_low)[edge >> 1])
 
     def bridge(owner: int) -> list[int]:
-        """The edges of a class; an edge to a removed group is replaced by the edges that led on
-        from there."""
+        """The edges of a class; an edge to a removed group is replaced by the edges that led away
+        from that group."""
         found: dict[int, None] = {}
         passed: set[int] = set()
         stack = old[owner][::-1]
@@ -130,7 +130,7 @@ def _repair(arrays: DiagramArrays, stays: Array, is_alive: Array, most: int) -> 
     for owner, own in changed.items():
         further = {edge for one in own for edge in new[target(one)]}
         old[owner] = [edge for edge in own if edge not in further][:most]
-    # an edge of another class may now follow from one that was bridged
+    # an edge of another class may now be implied by an edge that was added above
     for owner in _owners_above(arrays, changed) - changed.keys():
         further = {edge for one in old[owner] for edge in old[target(one)]}
         old[owner] = [edge for edge in old[owner] if edge not in further]

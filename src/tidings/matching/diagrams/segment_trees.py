@@ -1,8 +1,9 @@
 """Which filters of a segment are evaluated as diagrams, and their trees of tests.
 
-Wide filters are evaluated as diagrams if their hull lets many events through. All other filters
-stay with the index of boxes, which is faster for them. If the caller asks for diagrams, boxes that
-are a product of clauses, (a OR b) AND (c OR d) AND ..., are turned back into these clauses.
+A wide filter is evaluated as a diagram if its hull lets many events through. All other filters are
+evaluated with the index of boxes, which is faster for them. If the caller asks for diagrams, and
+the boxes of a filter are a product of clauses, (a OR b) AND (c OR d) AND ..., the boxes are turned
+back into these clauses.
 """
 
 from __future__ import annotations
@@ -66,13 +67,13 @@ def choose_trees(
 
 
 def _rare_boxes(apart: DisassembledSegment, counts: Mapping[str, Array]) -> set[int]:
-    """The boxes that have a test which few events pass."""
+    """The boxes that contain a test that few events pass."""
     found = shares(apart.tests, apart.terms, counts)
     return set(apart.tests.box[found < RARE].tolist())
 
 
 def _is_plain(segment: Segment, box: int) -> bool:
-    """Whether a wide filter only tests terms that have codes."""
+    """Whether all terms that a wide filter tests have codes."""
     form = segment.rest[box].form
     return form is not None and all(map(is_indexed, form.terms.values()))
 

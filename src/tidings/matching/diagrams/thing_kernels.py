@@ -1,12 +1,14 @@
-"""Kernels that decide things (units, and the gates that have them as parts), and thereby filters.
+"""Kernels that decide things, that is, units and the gates whose parts they are, and thereby
+filters.
 
 The kernels change these arrays:
 
     thing_state    the stamp of the event, and how many parts of a thing are open; 0: it is decided
     results        the slots of filters with their results, in the order of decisions
 
-`table` is the pointer table of TABLE, whose named tuples have the dtype and shape of their arrays.
-Units, slots and counts are integers; dead uint8, by slot; found intp.
+`table` is the pointer table of TABLE; the definitions of its named tuples give the dtype and shape
+of each array. Units, slots and counts are integers; `dead` is a uint8 for each slot; `found` is
+intp.
 """
 
 from __future__ import annotations
@@ -39,10 +41,10 @@ def is_needed(table, unit):  # type: ignore[no-untyped-def]
 
 @kernel
 def decide_unit(table, first):  # type: ignore[no-untyped-def]
-    """Decide a unit (`first` is twice its number, plus its result), and the gates that this
-    decides; append the results of filters to `results`."""
+    """Decide a unit (`first` is twice its number, plus its result), and all gates that are thereby
+    decided; append the results of filters to `results`."""
     arrays, work, counts, _ = views(table)
-    decided = work.now[STAMP] << 32  # the state of things that are decided: no open parts
+    decided = work.now[STAMP] << 32  # the state of a decided thing: none of its parts is open
     size = 1
     work.decided[0] = first
     touched, counted = 0, 0
@@ -57,7 +59,7 @@ def decide_unit(table, first):  # type: ignore[no-untyped-def]
         for at in range(np.int64(arrays.thing_outputs[thing]), last):
             work.results[place] = 2 * arrays.outputs[at] + value
             place += 1
-        # the filters of a unit are counted here; a gate was counted when its first part was decided
+        # only units count here; a gate counted when its first part was decided
         if arrays.gate_parts[thing] >> 1 == 1:
             touched += place - work.now[RESULTS]
         work.now[RESULTS] = place

@@ -5,7 +5,7 @@
                      implication edges, gates, slots, and the units of groups
     terms.arrow      text and rank space of each term
     decided.arrow    filters that need no test
-    seen.arrow       how many events each test saw; passed.arrow: how many of them passed
+    seen.arrow       how many events were seen, by test; passed.arrow: how many of them passed
 
 So a process that opens the matcher need not build diagrams or search for edges.
 """
@@ -42,23 +42,23 @@ from tidings.matching.disk.manifest import (
 
 DIAGRAMS = "diagrams"  # the name of the folder
 FORMAT, VERSION = "tidings-diagrams", 2
-MEASURED = 2  # before this version, there are no counts of tests
+MEASURED = 2  # earlier versions have no counts of tests
 
 
 class SavedDiagrams(msgspec.Struct, frozen=True):
-    """Diagrams, the engine that chose their filters, and counts of their tests."""
+    """Diagrams, the engine that chose the filters for them, and the counts of their tests."""
 
     compiled: CompiledDiagrams
     engine: str
     counts: PassCounts
 
     def measured(self) -> Measured:
-        """How many events each test saw, and how many of them passed."""
+        """For each test, how many events were seen and how many passed."""
         return name_counts(self.compiled, self.counts)
 
 
 def write_diagrams(folder: Path, saved: SavedDiagrams) -> None:
-    """Write diagrams to a new folder; their edges must have been found."""
+    """Write diagrams to a new folder; the edges of these diagrams must have been found before."""
     compiled = saved.compiled
     make_folder(folder)
     write_arrays(folder, compiled.arrays)
@@ -100,7 +100,7 @@ def read_diagrams(folder: Path, context: Context) -> SavedDiagrams:
 
 
 def pack_measured(measured: Measured) -> bytes:
-    """Counts of tests, for another process."""
+    """Counts of tests, in a form that another process can use."""
     return pack([(test.term, test.values.cuts, *some) for test, some in measured.items()])
 
 

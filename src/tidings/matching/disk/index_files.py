@@ -35,7 +35,7 @@ def read_array(path: Path) -> Array:
 
 
 def write_arrays(folder: Path, arrays: Any) -> None:
-    """Write each array of a named tuple to the file with its name."""
+    """Write each array of a named tuple to a file that is named after the field."""
     for name in arrays._fields:
         write_array(folder / f"{name}.arrow", getattr(arrays, name))
 
@@ -62,8 +62,8 @@ def write_terms(path: Path, terms: Sequence[TermColumn]) -> None:
 
 
 def read_terms(path: Path, context: Context) -> tuple[tuple[TermColumn, ...], dict[int, str]]:
-    """The terms and, by column, the reasons why terms are now refused; a refused term is replaced
-    by null."""
+    """The terms, with null in place of each refused term, and, by column, the reasons why terms are
+    now refused."""
     found: list[TermColumn] = []
     refused: dict[int, str] = {}
     for row in read_table(path).to_pylist():

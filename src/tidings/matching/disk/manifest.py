@@ -5,15 +5,15 @@
      "digest": SHA-256 of everything above}
 
 The digests are checked before any file is used, because kernels work on mapped files and trust
-every offset and rank in them. A process checks a file once, and again only if the file's metadata
-changes. If the disk later corrupts pages that are no longer in memory, only the next process
-notices.
+every offset and rank in them. A process checks each file once, and checks it again only if the
+file's metadata has changed. If the disk later corrupts pages that are no longer in memory, only the
+next process notices.
 
 The oldest format that can be read has no digest of the manifest itself. In that format, the files
-are compared with their digests, and the counts with the contents.
+are compared with their digests, and the counts are compared with the contents of the files.
 
 Cost: hashing runs at 1.3 GB/s per core on the machine where it was measured; several files are
-hashed at a time.
+hashed in parallel.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def write_manifest(folder: Path, kind: str, version: int, **notes: Any) -> None:
 
 def read_manifest(path: Path, kind: str, version: int, before: int = 2) -> Manifest:
     """Read the manifest and check it against its own digest. The manifest's version may be
-    `version` or earlier; `before` is the number of earlier versions that are accepted. The earliest
-    of them has no digest. `need_files` checks the files."""
+    `version` or earlier; `before` is the number of earlier versions that are accepted. Manifests of
+    the earliest accepted version have no digest. `need_files` checks the files."""
     raw = manifest_bytes(path)
     try:
         manifest = msgspec.json.decode(raw, type=Manifest)
@@ -95,8 +95,8 @@ def read_manifest(path: Path, kind: str, version: int, before: int = 2) -> Manif
             f"snapshot '{path}': found format {manifest.format} version {manifest.version} in "
             f"{MANIFEST}, expected {kind} version {version}; rebuild it"
         )
-    # The oldest version has no digest. So if a manifest of that version has a digest, its version
-    # number is corrupt, and the digest does not match.
+    # The oldest version has no digest. So if a manifest that claims to be of that version has a
+    # digest, its version number is corrupt, and the digest does not match.
     has_digest = bool(manifest.digest) or not before or manifest.version > version - before
     if has_digest and manifest.digest != _digest_of(manifest):
         raise SnapshotError(_altered_message(path, MANIFEST))

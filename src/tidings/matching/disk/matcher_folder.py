@@ -1,4 +1,5 @@
-"""A matcher on disk: a directory of Arrow files, memory-mapped when it is opened.
+"""A matcher on disk: a directory of Arrow files, which are memory-mapped when the matcher is
+opened.
 
 The directory contains:
 
@@ -7,8 +8,8 @@ The directory contains:
     terms.arrow      text and rank space (its cuts as MessagePack) of each term
     rest.arrow       conditions to evaluate: box, and tests (MessagePack) or a wide filter's slot
     filters.arrow    id and text of every filter
-    diagrams/        the filters that are diagrams (diagram_folder.py), if there are any; the probe
-                     then has only the other filters
+    diagrams/        the filters that are diagrams (diagram_folder.py), if there are any; then only
+                     the other filters are in the probe
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ from tidings.matching.segments.segment import REST, Arrays, Rest, Segment
 from tidings.model import LimitError
 
 FORMAT, VERSION = "tidings-matcher", 6
-BEFORE = 3  # how many earlier versions can be read; those before 6 have no diagrams
+BEFORE = 3  # how many earlier versions can be read; versions before 6 have no diagrams
 REKEYED = 5  # before this version, some filters had different identities
 MOST_BYTES = 2**31 - 2**20  # texts of this size or more get 64-bit offsets
 Ids = Any  # a sequence of ids, or an Arrow column of them
@@ -72,7 +73,8 @@ Texts = Any  # a sequence of texts, or an Arrow column of them
 
 
 class OpenedMatcher(msgspec.Struct, frozen=True):
-    """The contents of an opened matcher; ids and texts stay in Arrow memory until needed."""
+    """The contents of an opened matcher; ids and texts stay in Arrow memory until they are
+    needed."""
 
     segment: Segment
     probe: Probe | None  # None if it must be built again
@@ -83,8 +85,8 @@ class OpenedMatcher(msgspec.Struct, frozen=True):
     diagrams: SavedDiagrams | None = None
 
     def take(self, engine: str) -> tuple[SavedDiagrams | None, Probe | None]:
-        """The saved diagrams, if the engine would build the same, and the probe of the other
-        filters, unless it must be built again."""
+        """The saved diagrams, if the engine would build the same ones, and the probe for the other
+        filters; None for what must be built again."""
         saved = self.diagrams
         if saved is None:
             return None, self.probe
@@ -176,7 +178,8 @@ def _read_files(path: Path, context: Context) -> OpenedMatcher:
     outdated = manifest.version < REKEYED and has_rekeyed(texts)
     diagrams = None
     if has_diagrams(manifest):
-        # some saved diagrams may now be refused, so the diagrams and the probe are built again
+        # filters of some saved diagrams may now be refused, so the diagrams and the probe are built
+        # again
         if aside:
             return OpenedMatcher(segment, None, filters.column("id"), texts, aside, outdated)
         diagrams = read_diagrams(path / DIAGRAMS, context)
@@ -194,8 +197,8 @@ def need_matcher_files(path: Path) -> Manifest:
 
 
 def has_rekeyed(texts: Any) -> bool:
-    """Whether an Arrow column has a filter that may have had a different identity in an older
-    version."""
+    """Whether an Arrow column contains a filter whose identity may be different in older
+    versions."""
     return any(
         pc.any(pc.match_substring(texts, call, ignore_case=True)).as_py()
         for call in rekeyed_calls()
@@ -215,8 +218,8 @@ def _slots_that_test(segment: Segment, refused: Mapping[int, str]) -> dict[int, 
 
 
 def _without_slots(segment: Segment, aside: Mapping[int, str]) -> Segment:
-    """The segment with all boxes of these slots disabled: each box gets a condition that no event
-    passes."""
+    """The segment, in which all boxes of these slots are disabled: each of them gets a condition
+    that no event passes."""
     arrays = segment.arrays
     flags = arrays.box_flags.copy()
     boxes = np.flatnonzero(np.isin(arrays.box_slot, list(aside)))

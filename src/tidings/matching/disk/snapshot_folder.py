@@ -58,14 +58,16 @@ def read_whole(path: Path, read: Callable[[Path], Made]) -> Made:
         try:
             found = read(folder)
         except Exception as problem:
-            # the files of a replaced snapshot are deleted one by one, perhaps the manifest last
+            # the files of a replaced snapshot are deleted one by one, and the manifest may be the
+            # last
             now = current_folder(path, MANIFEST)
             if now != folder or folder_identity(now, MANIFEST) != before:
                 continue
             if isinstance(problem, TidingsError | OSError | MemoryError):
                 raise
-            # The digests agree, so the files were written like this: by a faulty program, or in the
-            # oldest format, whose manifest has no digest of its own.
+            # The digests agree, so the files have not changed since they were written: either a
+            # faulty program wrote them, or they have the oldest format, whose manifest has no
+            # digest of its own.
             raise SnapshotError(
                 f"snapshot '{path}' can't be read: {type(problem).__name__}: {problem}; rebuild it"
             ) from problem
@@ -98,7 +100,8 @@ def read_table(path: Path) -> Any:
 
 def as_array(column: Any) -> Any:
     """A column of numbers as an array that uses the same memory. The array is read-only, even if it
-    is empty: for another combination of writable arrays, Numba would compile the kernels again."""
+    is empty: for each combination of writable and read-only arrays, Numba would compile the kernels
+    again."""
     found = column.chunk(0).to_numpy() if column.num_chunks else np.asarray(column)
     found.flags.writeable = False
     return found

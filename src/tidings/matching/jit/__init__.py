@@ -12,8 +12,8 @@ on filters.
 A new kernel is a free function over arrays in a module `*_kernels.py` beside its caller. A kernel
 with a single caller may be in the caller's module. The docstring of the kernel, or of its module,
 has the dtype and shape of each argument. The digest covers the sources of `matching`, and in other
-rooms the folder of the kernel. So constants from elsewhere must be passed as arguments; otherwise
-cached code keeps their old values.
+rooms the folder of the kernel. So constants from other files must be passed as arguments; otherwise
+the cached code would keep their old values.
 
 This folder is for matching and other rooms with kernels, not for users. Start at compiling.py.
 """

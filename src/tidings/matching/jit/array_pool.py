@@ -1,9 +1,10 @@
-"""A pool of memory for large arrays, which is reused as soon as no array refers to it.
+"""A pool of memory for large arrays. It reuses memory as soon as no array refers to it.
 
-A batch of 65,536 events against a million filters writes 200 MB of matches. If each batch took this
-memory from the system, the system would have to map and zero all these pages each time. That takes
-a tenth of the join's time; on virtual machines that return freed memory to their host, it takes
-longer than the whole join. So the memory of results is kept:
+A batch of 65,536 events against a million filters writes 200 MB of matches. Without a pool, each
+batch would take this memory from the system, which would have to map and zero all these pages each
+time. Mapping and zeroing memory take a tenth of the time of a join. On virtual machines that return
+freed memory to their host, they take longer than the whole join. So the memory of results is kept
+for later results:
 
     empty(n) -> array -> base: Lease -> memory
                           | when the last array over it is deleted
@@ -28,8 +29,8 @@ WIDER = 4
 
 
 class _Lease:
-    """A lease on memory. The memory returns to the pool when the last array that uses it is
-    deleted."""
+    """A lease on memory of the pool. The memory returns to the pool when the last array that uses
+    it is deleted."""
 
     __slots__ = ("__array_interface__", "memory", "pool")
 
@@ -48,18 +49,19 @@ class _Lease:
 
 
 class ArrayPool:
-    """The kept memory, by size. The lists change only by single appends and pops. So no lock is
-    needed, even when another thread or the garbage collector interrupts a call."""
+    """The memory that is kept, grouped by size. The lists are changed only by appending or popping
+    one item at a time. So no lock is needed, even if another thread or the garbage collector
+    interrupts a call."""
 
     def __init__(self, most: int = MOST) -> None:
         self.most = most
         self._kept: dict[int, list[Array]] = {}
-        self._asked: dict[int, int] = {}  # for each size, the call that last requested it
+        self._asked: dict[int, int] = {}  # size -> the number of the last call that requested it
         self._calls = 0
 
     @property
     def nbytes(self) -> int:
-        """The number of bytes that are kept."""
+        """The size in bytes of all memory that the pool keeps for reuse."""
         return sum(size * len(kept) for size, kept in list(self._kept.items()))
 
     def empty(self, count: int, kind: npt.DTypeLike) -> Array:
@@ -87,7 +89,7 @@ class ArrayPool:
             self._pop(min(sizes, key=self._asked.__getitem__, default=0))
 
     def _take(self, size: int) -> Array | None:
-        """The smallest kept block of at least this size and at most WIDER times this size."""
+        """The smallest kept block that is at least this large, but at most WIDER times as large."""
         for larger in sorted(self._kept):
             if size <= larger <= size * WIDER and (memory := self._pop(larger)) is not None:
                 return memory
@@ -96,7 +98,7 @@ class ArrayPool:
     def _pop(self, size: int) -> Array | None:
         try:
             return self._kept[size].pop()
-        except LookupError:  # nothing is kept, or another thread took the memory
+        except LookupError:  # no memory is kept, or another thread took it
             return None
 
 

@@ -1,9 +1,9 @@
 """Share the interpreter's lock (GIL) between matching and background work.
 
-Python lets a thread run for five milliseconds before another thread gets its turn. That is a
-hundred times as long as a match takes. During background work, turns are made shorter. A thread
-that matches without pause is hardly ever interrupted (register.py says why), so it sometimes yields
-to the background thread, but so rarely that 99 of 100 matches are not delayed.
+Python lets a thread run for five milliseconds before another thread gets its turn. A match takes
+only a hundredth of that time. During background work, turns are made shorter. A thread that matches
+without pause is hardly ever interrupted (register.py says why). So it sometimes yields to the
+background thread, but so rarely that this does not delay 99 of 100 matches.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 TURN = 500e-6  # seconds
-PAUSE = 20e-6  # seconds, not counting the time to wake up
+PAUSE = 20e-6  # in seconds; the time to wake up does not count
 
 _lock = threading.Lock()
 _count = 0
@@ -24,7 +24,7 @@ _never = threading.Event()
 
 @contextmanager
 def shorten_turns() -> Iterator[None]:
-    """Keep turns short until the last caller leaves the block."""
+    """Keep the turns of threads short until the last caller leaves the block."""
     global _count, _before  # noqa: PLW0603  the interpreter has one switch interval
     with _lock:
         if _count == 0:
@@ -41,6 +41,6 @@ def shorten_turns() -> Iterator[None]:
 
 
 def yield_to_background() -> None:
-    """Give background work a turn, if there is any."""
+    """Give background work a turn, if any is waiting."""
     if _count:
         _never.wait(PAUSE)

@@ -1,5 +1,5 @@
-"""A kernel that looks up numbers in a hash table with open addressing, for the kernels of other
-rooms."""
+"""A kernel that looks up numbers in a hash table with open addressing; the kernels of other rooms
+use it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ _PRIME = np.uint64(0x9E3779B97F4A7C15)
 
 @kernel
 def find_place(number: int, keys: Any) -> Any:
-    """The index of a number in a table, or the free index where it can be put: keys int64 [Q], Q a
-    power of two, 0 where the table is free. At least one index must be free."""
+    """The index of a number in a table, or a free index for a number that is not in the table.
+    `keys` is int64 [Q], Q is a power of two, and the key of a free index is 0. The table must have
+    at least one free index."""
     mask = len(keys) - 1
     mixed = np.uint64(number) * _PRIME
     place = np.int64(mixed >> np.uint64(32)) & mask

@@ -1,15 +1,15 @@
 """Pass many arrays to a kernel as one table: the address and the length of each.
 
 Numba takes a tenth of a microsecond to unpack each array argument, and the kernel for single events
-needs thirty arrays that never change. So the kernel gets one table of addresses, and creates the
-arrays itself. Both sides iterate over the fields of the same named tuples (array_fields.py), so
-positions in the table are never written by hand:
+needs thirty arrays, which never change. So the kernel gets one table of addresses, and creates the
+arrays itself. Both sides use the fields of the same named tuples (array_fields.py) in the same
+order, so nobody has to write positions in the table by hand:
 
     table = pointer_table(boxes, probe)     in Python: int64 [n, 2]
     views = views_of(Boxes, Probe)          beside the kernel
     boxes, probe = views(table)             in the kernel
 
-The code that creates a table must keep the arrays alive as long as the table.
+The code that creates a table must keep the arrays alive for as long as the table.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from numba.np.numpy_support import from_dtype
 from tidings.matching.array_fields import ArrayField, fields_of
 
 Array = npt.NDArray[Any]
-# Numba has no type annotations for these functions.
+# Numba's functions have no type annotations.
 _make_array: Any = arrayobj.make_array
 _populate_array: Any = arrayobj.populate_array
 _tuple_of: Any = types.BaseTuple.from_types
@@ -89,7 +89,7 @@ def _array_type(field: ArrayField) -> Any:
 
 
 def _view(context: Any, builder: Any, field: ArrayField, address: Any, count: Any) -> Any:
-    """An array over given memory, without reference counting."""
+    """An array over the given memory. It does not keep the memory alive."""
     array = _make_array(_array_type(field))(context, builder)
     size = np.dtype(field.dtype).itemsize
     _populate_array(

@@ -1,4 +1,4 @@
-"""Sixty-four comparisons at a time, written as LLVM instructions.
+"""Compare sixty-four values at a time, with LLVM instructions.
 
 `inside(column, at, low, width)` compares `column[at : at + 64]` with an interval and returns the
 results as the bits of one integer, lowest bit first. Numba does not turn such a loop into vector
@@ -20,9 +20,10 @@ _VECTOR = ir.VectorType(_SHORT, LANES)
 
 
 def _inside(_context: Any, column: Any, at: Any, low: Any, width: Any) -> Any:
-    """uint64: bit i is set if column[at + i] lies in low .. low + width (uint16, one comparison).
+    """uint64: bit i is set if column[at + i] is in the range low .. low + width; all values are
+    uint16, and one comparison tests both ends.
 
-    The column must have 64 readable elements from `at`.
+    At least 64 elements of the column must be readable from `at` on.
     """
     if not isinstance(column, types.Array) or column.dtype != types.uint16:
         return None
@@ -32,8 +33,8 @@ def _inside(_context: Any, column: Any, at: Any, low: Any, width: Any) -> Any:
         array = context.make_array(sig.args[0])(context, builder, args[0])
         place = builder.gep(array.data, [args[1]])
         values = builder.load(builder.bitcast(place, ir.PointerType(_VECTOR)), align=2)
-        # unsigned wrap-around: a value below low becomes very large, so one comparison tests both
-        # ends
+        # unsigned arithmetic wraps around: a value below low becomes very large, so one comparison
+        # tests both ends
         distance = builder.sub(values, _splat(builder, args[2]))
         within = builder.icmp_unsigned("<=", distance, _splat(builder, args[3]))
         return builder.bitcast(within, _LONG)

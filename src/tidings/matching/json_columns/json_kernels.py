@@ -17,15 +17,15 @@ import numpy as np
 from tidings.matching.jit.compiling import kernel
 
 NULL, TRUTH, INTEGER, DOUBLE, TEXT = 0, 1, 2, 3, 4  # kinds of columns
-MOST_DIGITS = 18  # a number with this many digits fits into 64 bits
-EXACT = 1 << 53  # whole numbers up to this are exact as doubles
-MOST_TENS = 22  # ten to this power is exact as a double
+MOST_DIGITS = 18  # a number with at most this many digits fits into 64 bits
+EXACT = 1 << 53  # up to this number, a double represents every whole number exactly
+MOST_TENS = 22  # the highest n for which a double represents 10**n exactly
 TENS = 10.0 ** np.arange(MOST_TENS + 1)
 
 
 @kernel
 def skip_blanks(data: Any, at: int, end: int) -> int:
-    """The place of the first byte that is not white space."""
+    """The index of the first byte that is not white space."""
     while at < end and data[at] in (0x20, 0x0A, 0x0D, 0x09):
         at += 1
     return at
@@ -33,8 +33,8 @@ def skip_blanks(data: Any, at: int, end: int) -> int:
 
 @kernel
 def skip_text(data: Any, at: int, end: int) -> Any:
-    """The index of the quote that ends a text, and whether all its bytes are ASCII. -1 if the text
-    has an escape or a control character, or does not end."""
+    """The index of the quote at the end of a text, and whether all bytes of the text are ASCII. The
+    index is -1 if the text has an escape or a control character, or does not end."""
     plain = True
     while at < end:
         byte = data[at]
@@ -50,8 +50,8 @@ def skip_text(data: Any, at: int, end: int) -> Any:
 
 @kernel
 def find_name(data: Any, at: int, end: int, names: Any, name_places: Any, likely: int) -> int:
-    """The column with a name, or -1. Objects mostly have their attributes in the same order, so
-    the `likely` column is compared first."""
+    """The number of the column with this name, or -1 if there is none. Most objects have their
+    attributes in the same order, so the column `likely` is compared first."""
     columns = len(name_places) - 1
     size = end - at
     for step in range(columns):
@@ -73,7 +73,7 @@ def find_name(data: Any, at: int, end: int, names: Any, name_places: Any, likely
 
 @kernel
 def is_word(data: Any, at: int, end: int, word: Any) -> Any:
-    """Whether the data has a word (bytes) at a place."""
+    """Whether the bytes of a word are at this offset of the data."""
     if at + len(word) > end:
         return False
     same = True
@@ -84,9 +84,9 @@ def is_word(data: Any, at: int, end: int, word: Any) -> Any:
 
 @kernel
 def read_number(data: Any, at: int, end: int) -> Any:
-    """A number: its digits as a whole number, the power of ten to multiply it by, whether it is
-    written as a whole number, and the index after it. The index is -1 if there are too many digits,
-    or if the number is a negative zero or invalid."""
+    """Read a number: return its digits as a whole number, the power of ten by which they must be
+    multiplied, whether it is written as a whole number, and the index after it. The index is -1 if
+    the number has too many digits, is a negative zero, or is invalid."""
     negative = data[at] == 0x2D
     if negative:
         at += 1
@@ -140,8 +140,8 @@ def read_object(
     data: Any, at: int, end: int, row: int, names: Any, name_places: Any, kinds: Any, tens: Any,
     numbers: Any, doubles: Any, texts: Any, valid: Any, wide: Any,
 ) -> Any:  # fmt: skip
-    """Read the object that begins at the offset `at` into a row; return False if the object is
-    odd. wide uint8 [c] becomes 1 for a column with a text that is not ASCII."""
+    """Read the object that begins at the offset `at` into a row; return False if the object is odd.
+    If a text in a column is not ASCII, `wide` (uint8 [c]) becomes 1 for that column."""
     at = skip_blanks(data, at, end)
     if at >= end or data[at] != 0x7B:
         return False
@@ -203,7 +203,8 @@ def read_object(
                     return False
                 numbers[column, row] = digits
             else:
-                # both factors are exact, so their product or quotient is rounded correctly
+                # doubles represent both operands exactly, so the product or quotient is rounded
+                # correctly
                 if digits > EXACT or digits < -EXACT or power > MOST_TENS or power < -MOST_TENS:
                     return False
                 value = np.float64(digits)
@@ -225,8 +226,8 @@ def read_objects(
     data: Any, places: Any, names: Any, name_places: Any, kinds: Any, tens: Any,
     numbers: Any, doubles: Any, texts: Any, valid: Any, odd: Any, wide: Any,
 ) -> Any:  # fmt: skip
-    """Read all objects; returns how many are odd. The rows of odd objects are empty. For the
-    arrays, see the top of the module."""
+    """Read all objects; return how many are odd. The rows of odd objects are empty. The arrays are
+    described at the top of the module."""
     many = 0
     for row in range(len(places) - 1):
         odd[row] = 0
@@ -242,7 +243,7 @@ def read_objects(
 
 @kernel
 def measure_texts(texts: Any, valid: Any, offsets: Any) -> None:
-    """Where each text of one column ends when the texts are joined. Sets offsets int32 [n + 1]."""
+    """Fill `offsets` (int32 [n + 1]): the end of each text of a column in the joined texts."""
     offsets[0] = 0
     for row in range(len(valid)):
         size = texts[row, 1] - texts[row, 0] if valid[row] else 0
@@ -251,7 +252,7 @@ def measure_texts(texts: Any, valid: Any, offsets: Any) -> None:
 
 @kernel
 def copy_texts(data: Any, texts: Any, offsets: Any, out: Any) -> None:
-    """Copy the texts of one column, one after another. Sets out uint8."""
+    """Copy the texts of one column to `out`, uint8, one after another."""
     for row in range(len(offsets) - 1):
         first, to = texts[row, 0], offsets[row]
         for one in range(offsets[row + 1] - to):

@@ -38,8 +38,8 @@ class JsonReader:
         self._types = [KINDS[kind][1] for kind in columns.values()]
 
     def read(self, contents: Sequence[bytes]) -> tuple[pa.RecordBatch, list[int]] | None:
-        """A row for each object, and the positions of odd objects, whose rows are empty. Absent and
-        null values are both null. None if a text is not UTF-8."""
+        """A row for each object, and the positions of odd objects, whose rows are empty. In the
+        record batch, absent and null values are both null. None if a text is not UTF-8."""
         joined = b"".join(contents)
         rows, columns = len(contents), len(self._names)
         data = np.frombuffer(joined, np.uint8)

@@ -9,9 +9,9 @@
     segments_of_nodes.py    compiles filters, alone or together with those of an earlier segment
     index_kernels.py, lookup_kernels.py, sketch_kernels.py    the hot loops
 
-An index proves some coverings, and returns candidates for others. The filters of candidates are
-then compared (tidings.filters.canonical.covers_among). This folder is for channel, not for users.
-Start at box_questions.py.
+An index proves some coverings. For all others, it returns candidates. The filters of the remaining
+candidates are then compared (tidings.filters.canonical.covers_among). This folder is for channel,
+not for users. Start at box_questions.py.
 """
 
 from tidings.matching.placing.box_index import BoxIndex, FoundSlots, IndexArrays

@@ -1,17 +1,18 @@
-"""An index of compiled filters that finds the neighbours of a new filter without a full pass.
+"""An index of compiled filters. It finds the neighbours of a new filter without a pass over all
+filters.
 
     question ──stab──> boxes around its corner ──ask_above──> filters that cover it
              ──sift──> corners in its pieces ──ask_below──> filters that it covers
 
 For simple filters, one call of a kernel does all of this (lookup_kernels.py).
 
-The boxes decide nearly all candidates (matching/covering/compiled_neighbours.py); the others are
-returned as undecided. Filters that are trees have no corner and are left out: the caller
-compares them one by one.
+The boxes decide nearly all candidates (matching/covering/compiled_neighbours.py); all others are
+returned as undecided. Filters that are trees have no corner and are left out: the caller compares
+them one by one.
 
-Cost: 24 bytes per test and 8 per box, in addition to the memory of Neighbours. With 1,000,000
-filters of the workload `mixed`, a question visits a few thousand entries and tests. If the new
-filter has no usable test (`a IS NULL OR b = 1`), a question takes a pass over all boxes.
+Cost in memory: 24 bytes per test and 8 per box, in addition to what Neighbours needs. With
+1,000,000 filters of the workload `mixed`, a question examines a few thousand entries and tests. If
+the new filter has no usable test (`a IS NULL OR b = 1`), a question takes a pass over all boxes.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ MOST_CANDIDATES = 1 << 16  # the most candidates of a simple filter
 
 
 class FoundSlots(NamedTuple):
-    """The slots that were found, ascending: those that the boxes prove, and those whose filters
-    must still be compared."""
+    """The slots that were found, ascending. For the filters in `sure`, the boxes prove the
+    coverings; the other filters must still be compared."""
 
     sure: Array  # uint32
     unsure: Array  # uint32
@@ -58,19 +59,19 @@ _NOTHING = FoundSlots(np.zeros(0, np.uint32), np.zeros(0, np.uint32))
 
 
 class IndexArrays(NamedTuple):
-    """The arrays that must be stored; the other arrays come from the segment."""
+    """The arrays that have to be stored; the rest are arrays of the segment."""
 
     boxes: CompiledBoxes
     corners: Corners
-    masks: Array  # uint64: the columns of each box of the segment
-    loose: Array  # uint32: slots that are candidates below every new filter
+    masks: Array  # uint64: for each box of the segment, the mask of its columns
+    loose: Array  # uint32: slots that every search for covered filters must consider
 
 
 class BoxIndex:
     """The plain filters of a segment. Safe to use from several threads."""
 
     def __init__(self, segment: Segment, count: int, ready: IndexArrays | None = None) -> None:
-        """`count` is the number of slots. `ready` has the `arrays` of an earlier index for this
+        """`count` is the number of slots. `ready` contains the `arrays` of an earlier index of this
         segment."""
         self.segment = segment
         self._neighbours = Neighbours(segment, count, None if ready is None else ready.boxes)
@@ -86,7 +87,7 @@ class BoxIndex:
         return self.find_all([question])[0]
 
     def find_all(self, questions: Sequence[Question]) -> list[tuple[FoundSlots, FoundSlots]]:
-        """Like `find`, for several filters at once."""
+        """Like `find`, but for several filters at once."""
         if not len(self):
             return [(_NOTHING, _NOTHING)] * len(questions)
         words: list[int] = []
@@ -103,7 +104,7 @@ class BoxIndex:
         return [found.get(at) or self.find_general(one) for at, one in enumerate(questions)]
 
     def _find_simple(self, words: list[int], starts: list[int]) -> Iterator[_Pair | None]:
-        """The neighbours of simple filters; None for a filter with too many candidates."""
+        """The neighbours of simple filters; None for each filter that has too many candidates."""
         arrays, count = self.arrays, len(starts)
         out, ends = np.empty(MOST_FOUND, np.uint32), np.empty((count, len(Found)), np.int64)
         find_neighbours(
@@ -124,7 +125,7 @@ class BoxIndex:
                 first = below
 
     def find_general(self, question: Question) -> tuple[FoundSlots, FoundSlots]:
-        """Like `find`, for any filter, in several steps."""
+        """Like `find`, but for filters of any kind, and in several steps."""
         form = question.form
         known: Spans = {}
         new, reads = self._neighbours.encode(form, known)
@@ -229,7 +230,7 @@ class _Ranked(NamedTuple):
     piece: EncodedPiece
     is_tight: bool
     test: int  # the test that the fewest corners pass
-    corners: int  # how many corners pass the test
+    corners: int  # how many corners pass that test
 
 
 def _cost(pieces: list[_Ranked]) -> int:
@@ -239,9 +240,9 @@ def _cost(pieces: list[_Ranked]) -> int:
 def _arrange(boxes: CompiledBoxes, segment: Segment, ends: Array) -> IndexArrays:
     slots, boxed, wide = boxes
     sizes = np.diff(boxed.tests)
-    owner = np.repeat(np.arange(len(wide)), np.diff(slots))  # the slot of each box
+    owner = np.repeat(np.arange(len(wide)), np.diff(slots))  # for each box, its slot
     mask = _masks(boxed, sizes)
-    # for each slot, its box with the most tests; the first one if there are several
+    # of each slot, the box with the most tests (of several such boxes, the first)
     order = np.lexsort((-sizes, owner))
     chosen = order[slots[:-1][np.diff(slots) > 0]]
     chosen = chosen[wide[owner[chosen]] == 0]
@@ -266,7 +267,7 @@ def _arrange(boxes: CompiledBoxes, segment: Segment, ends: Array) -> IndexArrays
         slot=owner[box].astype(np.uint32),
         ends=ends,
     )
-    # the segment has its boxes in the order of their entries
+    # in the segment, boxes are in the order of their entries
     by_slot = np.argsort(segment.arrays.box_slot, kind="stable")
     masks = np.empty(len(sizes), np.uint64)
     masks[by_slot] = mask
@@ -274,11 +275,11 @@ def _arrange(boxes: CompiledBoxes, segment: Segment, ends: Array) -> IndexArrays
 
 
 def _find_split(boxes: CompiledBoxes, nulls: Array) -> Array:
-    """Slots of filters that may cover a filter only by several boxes together, one of which tests
-    an attribute that the covered filter does not test. That box admits null, so it is not found by
-    the columns of the covered filter's corner. Few filters have such a box; an example is `a <=> 1
-    AND b = 2 OR NOT (a <=> 1)`. `nulls` says for each column whether its first cut lies before
-    null."""
+    """Slots of filters that may cover another filter only by several boxes together, one of which
+    tests an attribute that the covered filter does not test. Such a box admits null, so a search by
+    the columns of the covered filter's corner does not find it. Few filters have such a box; an
+    example is `a <=> 1 AND b = 2 OR NOT (a <=> 1)`. `nulls` says for each column whether its first
+    cut is below null."""
     slots, boxed, _ = boxes
     tests = np.flatnonzero(boxed.spans[1:] > boxed.spans[:-1])
     low = boxed.low[boxed.spans[tests]]
@@ -290,7 +291,7 @@ def _find_split(boxes: CompiledBoxes, nulls: Array) -> Array:
 
 
 def _masks(boxed: Boxed, sizes: Array) -> Array:
-    """The columns of each box, as bits."""
+    """The mask of each box: one bit for each of its columns, modulo 64."""
     bits = np.uint64(1) << (boxed.column % np.uint32(64)).astype(np.uint64)
     out = np.zeros(len(sizes), np.uint64)
     some = sizes > 0

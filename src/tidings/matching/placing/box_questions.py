@@ -2,7 +2,7 @@
 
 A filter is *plain* if it is a union of boxes over attributes and topics alone. The term of a topic
 is its number in the ontology, `preorder(topic)`, which is looked up and not computed. Points in the
-boxes of plain filters determine where to search:
+boxes of plain filters determine where the search takes place:
 
     above    a filter that covers the new one contains every point of it, so it contains the
              *corner* of one box: the first value of each term that the box tests, with all other
@@ -10,14 +10,14 @@ boxes of plain filters determine where to search:
     below    the corner of a plain filter that the new one covers lies in one of the new one's
              *pieces*: in its hull, or in one of its boxes
 
-This search finds only candidates; comparing the filters decides. A filter that computes something
-covers a plain filter only if the plain filter restricts every attribute that the computation reads.
-So a piece also lists attributes that a covered filter must test, no matter how.
+This search finds only candidates; comparing the filters decides. A filter that contains a
+computation covers a plain filter only if the plain filter restricts every attribute that the
+computation reads. So a piece also lists attributes that a covered filter must test in some way.
 
-A topic's number is determined by the topic, so `isa(topic, 'sports')` covers `topic = 'baseball'`,
-although their boxes have no term in common. So if a box allows only a few topics, its corner also
-has the number of a topic. A piece that tests the number gets a copy that only requires a test of
-the attribute.
+A topic determines its number, so `isa(topic, 'sports')` covers `topic = 'baseball'`, although their
+boxes have no term in common. So if a box allows only a few topics, its corner also has the number
+of a topic. If a piece tests this number, there is also a copy of the piece which only requires that
+the attribute be tested.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ from tidings.filters.language import (
 from tidings.filters.values import ValueSet
 from tidings.filters.values.sets import ABSENT_KEY, NULL
 
-MOST_STEPS = 4_000  # the most steps of the search for a box in a tree
-MOST_TOPICS = 2  # the most topic numbers that a piece tests; each of them doubles the pieces
+MOST_STEPS = 4_000  # the search for a box in a tree ends after this many steps
+MOST_TOPICS = 2  # the most topic numbers that a piece tests; each doubles the number of pieces
 
 
 class CornerRange(NamedTuple):
-    """Where the corners of covered filters may lie."""
+    """A piece is where the corners of covered filters may lie."""
 
     tests: Mapping[str, ValueSet]  # terms that must be tested, with the sets around the corner
-    reads: frozenset[str]  # attributes that must be tested as well
-    is_tight: bool  # whether the whole set of a covered filter lies in the set of the piece
+    reads: frozenset[str]  # attributes that must be tested in addition to `tests`
+    is_tight: bool  # whether the whole set of a covered filter must lie in the set
 
 
 class Question(NamedTuple):
@@ -66,14 +66,14 @@ class Question(NamedTuple):
     form: Form
     corner: Box | None  # the plain tests of one box of the new filter; None if no box was found
     alternatives: tuple[tuple[CornerRange, ...], ...]
-    """Each alternative is a tuple of pieces that contain all corners below. A piece without tests
-    and attributes contains every corner."""
+    """Each alternative is a tuple of pieces; together, the pieces contain all corners of covered
+    filters. If a piece has neither tests nor attributes, it contains every corner."""
     known: dict[int, tuple[int, int, int, bool]]
-    """The keys of the form's sets, by the `id` of the set; see sketches.py."""
+    """The keys of the sets of the form. Each set is found by its `id`; see sketches.py."""
 
     def simple_box(self) -> Box | None:
-        """The box of a filter that consists of one box, if its corner and its only piece have the
-        same tests."""
+        """If the filter consists of one box, and its corner and its only piece have the same tests:
+        this box."""
         boxes, corner = self.form.boxes, self.corner
         if boxes is None or len(boxes) != 1 or corner is None or len(self.alternatives) != 1:
             return None
@@ -91,8 +91,8 @@ def is_plain(form: Form) -> bool:
 
 
 def ask(form: Form, attributes: Attributes | None = None) -> Question:
-    """The question about a new filter that can match. `attributes` are the declared attributes with
-    which all filters of the index were parsed."""
+    """The question to ask the index about a new filter, which must be a filter that can match.
+    `attributes` are the declared attributes with which all filters of the index were parsed."""
     alternatives: list[tuple[CornerRange, ...]] = []
     terms = form.terms
     hull = {term: values for term, values in form.hull.items() if is_plain_term(terms[term])}
@@ -116,7 +116,7 @@ def _pieces_of_box(
     for term, values in box.items():
         if not is_plain_term(terms[term]):
             reads.update(name_text(path) for path in attributes_of(terms[term]))
-        elif ABSENT_KEY not in values:  # otherwise a covered filter need not test the term
+        elif ABSENT_KEY not in values:  # else a covered filter need not test the term
             tests[term] = values
     return _pieces(tests, terms, frozenset(reads), is_tight=is_tight)
 
@@ -124,7 +124,7 @@ def _pieces_of_box(
 def _pieces(
     tests: Box, terms: Mapping[str, Expression], reads: frozenset[str], *, is_tight: bool
 ) -> Iterator[CornerRange]:
-    """A piece, and the same piece with an attribute in place of each topic's number."""
+    """Yield a piece, and the same piece with the number of each topic replaced by an attribute."""
     numbers = [term for term in tests if is_topic_number(terms[term])]
     for term in numbers[MOST_TOPICS:]:
         tests = _without(tests, term)
@@ -143,7 +143,7 @@ def _expand(
         return
     term, rest = numbers[0], numbers[1:]
     others = _without(tests, term)
-    if tests[term] & NULL:  # nothing is required: a filter may be covered by several boxes together
+    if tests[term] & NULL:  # require nothing: several boxes together may cover a filter
         yield from _expand(others, terms, reads, rest, is_tight)
         return
     names = {name_text(path) for path in attributes_of(terms[term])}
@@ -156,7 +156,7 @@ def _without(box: Box, term: str) -> Box:
 
 
 def corner_box(form: Form) -> Box:
-    """The box of a plain filter whose corner is indexed: the one with the most tests."""
+    """The box whose corner represents a plain filter in the index: the box with the most tests."""
     return max(form.boxes or ({},), key=len)
 
 
@@ -177,7 +177,7 @@ def _corner_of(form: Form, attributes: Attributes | None) -> Box | None:
 
 
 def _add_topic(corner: Box, box: Box, node: Attribute, attributes: Attributes) -> None:
-    """Add the numbers of an attribute's topics to a corner, if its box allows only a few topics."""
+    """Add to a corner the numbers of an attribute's topics, if its box allows only a few."""
     ontology = attributes.ontology(node.path)
     if ontology is None:
         return
@@ -190,8 +190,9 @@ def _add_topic(corner: Box, box: Box, node: Attribute, attributes: Attributes) -
 
 
 def _box_in_tree(tree: Node) -> Box | None:
-    """A box inside a tree. From each union, the first operand that fits the earlier choices is
-    taken. None if no operand fits, or if the search takes too long."""
+    """A box inside a tree. From each union, the search takes the first operand that is compatible
+    with the operands it took before. None if no operand is suitable, or if the search takes too
+    long."""
     left = MOST_STEPS
 
     def narrow(node: Node, box: Box) -> Box | None:

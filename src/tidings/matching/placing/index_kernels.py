@@ -1,15 +1,16 @@
 """The hot loops that find candidates among compiled filters.
 
-There are two indexes, for C columns. The segment itself is the index for filters above: its access
-tests are searched for the code of a corner. `Corners` is the index for filters below: the tests of
-one box of each filter, sorted by column and first position, so that the tests inside a set are a
-few slices. A *mask* has one bit for each column that a box tests (modulo 64). A *code* has four
-bits for each of the first eight tests, in the order of the bits in the mask: roughly where the set
-of the test begins. Masks and codes reject nearly all candidates without visiting their boxes, which
-would have to be fetched from memory.
+There are two indexes, each for C columns. The segment itself is the index for filters above: its
+access tests are searched for the code of a corner. `Corners` is the index for filters below: the
+tests of one box of each filter, sorted by column and first position, so that the tests inside a set
+are a few slices. A *mask* has one bit for each column that a box tests (modulo 64). A *code* has
+four bits for each of the first eight tests, in the order of the bits in the mask: roughly where the
+set of the test begins. Masks and codes reject nearly all candidates, whose boxes then need not be
+fetched from memory.
 
-`corners` is `Corners`, `piece` is `EncodedPiece`, and `arrays` is `Arrays` of segment.py: all have
-the dtype and shape of their arrays. Boxes, tests and positions are integers, and masks are uint64.
+`corners` is `Corners`, `piece` is `EncodedPiece`, and `arrays` is `Arrays` of segment.py; their
+definitions give the dtype and shape of each array. Boxes, tests and positions are integers, and
+masks are uint64.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ from tidings.matching.jit.compiling import kernel
 from tidings.matching.segments.join_kernels import first_from
 
 Array = npt.NDArray[Any]
-NIBBLES = 8  # the number of tests in a code
-STEPS = 15  # the number of coarse positions of a column; 15 itself means unknown
+NIBBLES = 8  # how many tests a code covers
+STEPS = 15  # how many coarse positions a column has; as a position, 15 means unknown
 
 
 class Corners(NamedTuple):
     """T tests of corner boxes, sorted by (column, low)."""
 
     starts: Array  # int64 [C + 1]: where the tests of a column begin
-    low: Array  # int32 [T]: the first position of the set
-    high: Array  # int32 [T]: the last position
-    mask: Array  # uint64 [T]: the columns of the box
-    code: Array  # uint32 [T]: the code of the box
+    low: Array  # int32 [T]: the first position of the test's set
+    high: Array  # int32 [T]: the last position of the test's set
+    mask: Array  # uint64 [T]: the mask of all columns of the box
+    code: Array  # uint32 [T]: the code of the test's box
     slot: Array  # uint32 [T]
     ends: Array  # int64 [C]: one more than the last position of a column
 
 
 class EncodedPiece(NamedTuple):
-    """K tests of a piece, as spans of positions, and the columns that a corner must test."""
+    """The K tests of a piece as spans of positions, and the columns that a corner must test."""
 
     columns: Array  # int64 [K]
     starts: Array  # int64 [K + 1]: where the spans of a test begin
@@ -51,8 +52,8 @@ class EncodedPiece(NamedTuple):
 
 @kernel
 def passes(arrays, box, columns, codes):  # type: ignore[no-untyped-def]
-    """Whether a corner passes all tests of a box except its access test, by coarse codes.
-    Arguments: as in `stab`."""
+    """Whether a corner passes, by coarse codes, all tests of a box except its access test. For the
+    arguments, see `stab`."""
     for test in range(np.int64(arrays.box_tests[box]), np.int64(arrays.box_tests[box + 1])):
         wanted, is_there = np.int64(arrays.test_column[test]), False
         for at in range(columns.shape[0]):
@@ -71,8 +72,8 @@ def stab(columns, codes, arrays, masks, mask, out):  # type: ignore[no-untyped-d
     """The slots of boxes that may contain a corner; a slot may occur repeatedly.
 
     columns, codes int64 [k]: the segment's columns of the corner, including column 0. masks uint64
-    [B]: one for each box of the segment. Returns the number of slots (uint32) in `out`, or -1 if it
-    is full.
+    [B]: one for each box of the segment. Returns the number of slots that were written to `out`
+    (uint32), or -1 if `out` is full.
     """
     count, room = 0, out.shape[0]
     group_column = arrays.group_column
@@ -99,7 +100,7 @@ def stab(columns, codes, arrays, masks, mask, out):  # type: ignore[no-untyped-d
 
 @kernel
 def count_inside(corners, piece, test):  # type: ignore[no-untyped-def]
-    """How many corners lie in the set of one test of a piece."""
+    """How many corners lie in the set of this test."""
     begin, end = corners.starts[piece.columns[test]], corners.starts[piece.columns[test] + 1]
     total = 0
     for span in range(piece.starts[test], piece.starts[test + 1]):
@@ -110,7 +111,7 @@ def count_inside(corners, piece, test):  # type: ignore[no-untyped-def]
 
 @kernel
 def best_test(corners, piece):  # type: ignore[no-untyped-def]
-    """The test of a piece that the fewest corners pass, and how many pass it."""
+    """Of the tests in a piece, the one that the fewest corners pass, and their number."""
     best, least = 0, np.int64(1) << 62
     for test in range(piece.columns.shape[0]):
         total = count_inside(corners, piece, test)
@@ -121,7 +122,7 @@ def best_test(corners, piece):  # type: ignore[no-untyped-def]
 
 @kernel
 def coarse(position, end):  # type: ignore[no-untyped-def]
-    """A position among the `end` positions of a column, as one of STEPS values."""
+    """Convert a position among the `end` positions of a column to one of STEPS values."""
     return min(max(position, 0) * STEPS // end, STEPS - 1)
 
 
@@ -137,8 +138,9 @@ def count_bits(mask):  # type: ignore[no-untyped-def]
 
 @kernel
 def encode_boxes(boxed, ends, out):  # type: ignore[no-untyped-def]
-    """The codes of boxes, out uint32 [B]. If two columns of a box share a bit of the mask, the
-    order of the bits does not identify the tests, so the whole code is unknown."""
+    """Write the codes of all boxes to `out`, uint32 [B]. If two columns of a box share a bit of the
+    mask, it is unknown which test each part of the code belongs to, so the whole code counts as
+    unknown."""
     for box in range(out.shape[0]):
         first, last = boxed.tests[box], boxed.tests[box + 1]
         code = np.uint32(0xFFFFFFFF)
@@ -160,8 +162,9 @@ def encode_boxes(boxed, ends, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def prepare_codes(corners, piece, below, first, last):  # type: ignore[no-untyped-def]
-    """For each test of a piece, the bits of the mask before its column, and the coarse positions
-    of its set. Sets below uint64 [K], first and last int64 [K]."""
+    """For each test of a piece, find the bits that a mask has before the column of the test, and
+    the coarse positions of its set. The results are written to `below` (uint64 [K]), and to `first`
+    and `last` (int64 [K])."""
     for test in range(piece.columns.shape[0]):
         column, end = piece.columns[test], corners.ends[piece.columns[test]]
         below[test] = (np.uint64(1) << np.uint64(column % 64)) - np.uint64(1)
@@ -185,7 +188,7 @@ def code_fits(code, mask, below, first, last):  # type: ignore[no-untyped-def]
 
 @kernel
 def sift(corners, piece, test, is_tight, out):  # type: ignore[no-untyped-def]
-    """The slots whose corners pass one test of a piece, have all its columns, and whose codes fit.
+    """The slots of corners that pass one test of a piece, have all its columns, and fit by code.
 
     If the piece is tight, the set of the slot must not extend beyond the set of the piece. `out`
     (uint32) has room for all corners that `best_test` counts. Returns the number of slots.

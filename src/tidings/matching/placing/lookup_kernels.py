@@ -6,12 +6,12 @@ int64 words:
     K, then for each test, ascending by column:    column, pinned, the end of its spans
        then for each span:    low, high
 
-Nearly all filters are simple. Work for each filter outside of this kernel, such as creating small
-arrays for each step, would take longer than the search itself.
+Nearly all filters are simple. If each filter caused work outside of this kernel, such as creating
+small arrays for each step, that work would take longer than the search itself.
 
-words int64: the words of simple filters. `new` is `Boxed`, and `piece` is `EncodedPiece`. `room`,
-`found` and `out` are uint32: slots. answers uint8: NO, MAYBE or YES for each slot in `room`. Places
-and counts are integers.
+`words` (int64) contains the words of simple filters. `new` is `Boxed`, and `piece` is
+`EncodedPiece`. `room`, `found` and `out` (uint32) contain slots. `answers` (uint8) has NO, MAYBE or
+YES for each slot in `room`. Places and counts are integers.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ TEST, SPAN = 3, 2  # the number of words of a test, and of a span
 
 
 class Found(IntEnum):
-    """The four lists of slots that are found for a filter, in the order in which they are written;
-    the columns of the array with their ends."""
+    """The four lists of slots that are found for a filter, in the order in which they are written.
+    They are also the columns of `ends`, which says where each list ends."""
 
     SURELY_ABOVE = 0
     PERHAPS_ABOVE = 1
@@ -40,7 +40,7 @@ class Found(IntEnum):
 
 @kernel
 def read_box(words, at):  # type: ignore[no-untyped-def]
-    """A simple filter as two equal boxes: its only box, and its hull."""
+    """Read a simple filter as two equal boxes, because its only box is also its hull."""
     tests = words[at]
     first = at + 1 + TEST * tests
     spans = words[first - 1] if tests else 0
@@ -61,7 +61,7 @@ def read_box(words, at):  # type: ignore[no-untyped-def]
 
 @kernel
 def read_piece(new):  # type: ignore[no-untyped-def]
-    """The box of a simple filter as a piece."""
+    """Convert the box of a simple filter to a piece."""
     tests = new.tests[1]
     columns, mask = np.empty(tests, np.int64), np.uint64(0)
     for test in range(tests):
@@ -74,7 +74,7 @@ def read_piece(new):  # type: ignore[no-untyped-def]
 
 @kernel
 def read_corner(piece):  # type: ignore[no-untyped-def]
-    """The columns of a corner in a segment, including column 0, and its codes there."""
+    """The columns that a corner has in a segment, including column 0, and its codes there."""
     tests, count = piece.columns.shape[0], 1
     columns, codes = np.zeros(tests + 1, np.int64), np.zeros(tests + 1, np.int64)
     for test in range(tests):
@@ -102,8 +102,9 @@ def put_sorted(out, first, end, slot):  # type: ignore[no-untyped-def]
 
 @kernel
 def keep_decided(found, answers, count, out, end):  # type: ignore[no-untyped-def]
-    """Append the slots with the answer YES, then those with MAYBE, each list sorted and without
-    repeats. Returns both ends, or -1 if there is no room."""
+    """Append first the slots with the answer YES, then those with MAYBE. Each of the two lists is
+    sorted, and has no repeats. Returns where each of the two lists ends, or -1 twice if there is no
+    room."""
     if end + count > out.shape[0]:
         return -1, -1
     first = end
@@ -121,9 +122,9 @@ def keep_decided(found, answers, count, out, end):  # type: ignore[no-untyped-de
 def decide(  # type: ignore[no-untyped-def]
     above, room, count, slots, compiled, wide, new, columns, most, left, answers
 ):
-    """Keep the candidates in `room` that are or may be above (or below) a filter, with their
-    answers; returns their number. Other arguments: as in `find_neighbours`; left int64 [MOST_NEAR]
-    is scratch."""
+    """Keep only those candidates in `room` that surely or perhaps lie above (or below) a filter,
+    together with their answers; returns how many were kept. For the other arguments, see
+    `find_neighbours`; `left` (int64 [MOST_NEAR]) is working memory."""
     kept = 0
     for one in range(count):
         slot = np.int64(room[one])
@@ -143,12 +144,13 @@ def find_neighbours(  # type: ignore[no-untyped-def]
     words, starts, arrays, masks, corners, split, loose, slots, compiled, wide, columns, most,
     room, out, ends,
 ):  # fmt: skip
-    """The neighbours of simple filters, given by `words` from starts[i] on.
+    """Find the neighbours of simple filters, whose words in `words` begin at the indexes `starts`.
 
-    arrays, masks, corners, split, loose: the index, see BoxIndex. slots, compiled, wide, columns,
-    most: see `find_above`. `room` uint32 is scratch for candidates. out uint32: the lists of slots;
-    ends int64 [n, len(Found)]: where they end, or -1 as the last end if there was no room, or if
-    all filters are candidates.
+    `arrays`, `masks`, `corners`, `split` and `loose` are the index; see BoxIndex. For `slots`,
+    `compiled`, `wide`, `columns` and `most`, see `find_above`. `room` (uint32) is working memory
+    for candidates. `out` (uint32) receives the lists of slots, and `ends` (int64 [n, len(Found)])
+    receives where each list ends; the last end is -1 if there was no room, or if all filters are
+    candidates.
     """
     left, answers = np.empty(MOST_NEAR, np.int64), np.empty(room.shape[0], np.uint8)
     end = 0

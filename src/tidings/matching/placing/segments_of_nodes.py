@@ -1,4 +1,4 @@
-"""Segments whose slots are the places of nodes, and the folder of such a segment.
+"""Segments in which a filter's slot is the place of its node, and the folder of such a segment.
 
 New filters are merged with the filters of an earlier segment: tests are moved to the merged rank
 spaces, and no filter is parsed again.
@@ -59,7 +59,8 @@ def save_segment(
     path: Path, segment: Segment, texts: pa.ChunkedArray, measured: bytes = b""
 ) -> None:
     """Write a matcher whose ids are places, with the diagrams of its wide filters; texts[i] is the
-    filter at place i. `measured` are the counts of tests from `Matcher.pack_measured`."""
+    filter at place i. `measured` contains the counts of tests that `Matcher.pack_measured`
+    returned."""
     ids = pa.chunked_array([pa.array(np.arange(len(texts), dtype=np.int64))])
     sealed = SealedPart.of(segment, AUTO, measured=unpack_measured(measured))
     sealed.save(path, AUTO, ids, texts)

@@ -1,11 +1,12 @@
-"""The hot loops over sketches: passes that reject nearly every box by its mask alone.
+"""The hot loops over sketches. They pass over all boxes, and reject nearly every box by its mask
+alone.
 
 The tests of a box are the rows from starts[box] to starts[box + 1], sorted by column. A row has the
-words COLUMN, LOW, HIGH, HASH and POINT. Low and high are keys of cuts. Keys keep the order of cuts:
-`a.low <= b.low` holds if it holds for the cuts.
+words COLUMN, LOW, HIGH, HASH and POINT. LOW and HIGH are keys of cuts. The order of keys is that of
+the cuts: `a.low <= b.low` holds if it holds for the cuts.
 
-These kernels keep the GIL. They are short; if they released the GIL, a new filter would have to
-wait for it after each kernel.
+These kernels keep the GIL. The kernels are short; if they released the GIL, placing a new filter
+would have to wait for the GIL after each kernel.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from tidings.matching.jit.compiling import short_kernel
 
-COLUMN, LOW, HIGH, HASH, POINT = range(5)  # HASH of the first cut; POINT is 1 for one value
+COLUMN, LOW, HIGH, HASH, POINT = range(5)  # HASH: the first cut; POINT: 1 if one value
 WORDS = 5
 
 
@@ -60,11 +61,11 @@ def is_inside(tests, first, last, piece, is_tight):  # type: ignore[no-untyped-d
 
 @short_kernel
 def find_around(count, masks, owners, starts, tests, corner, mask, out):  # type: ignore[no-untyped-def]
-    """Among the first `count` boxes, find the owners of boxes that may contain a corner. An owner
-    may occur repeatedly.
+    """Among the first `count` boxes, find those that may contain a corner; return their owners. An
+    owner may occur several times.
 
-    masks uint64, owners uint32 by box; starts int64; tests and corner uint64 [n, WORDS]. out
-    uint32, with room for `count`.
+    `masks` (uint64) and `owners` (uint32) have one element per box; `starts` is int64; `tests` and
+    `corner` are uint64 [n, WORDS]. `out` is uint32, with room for `count`.
     """
     found = 0
     for box in range(count):
@@ -78,9 +79,9 @@ def find_around(count, masks, owners, starts, tests, corner, mask, out):  # type
 
 @short_kernel
 def find_inside(count, masks, owners, starts, tests, is_corner, piece, is_tight, mask, out):  # type: ignore[no-untyped-def]
-    """The owners of the corner boxes that may lie in a piece; arguments as in `find_around`.
+    """The owners of the corner boxes that may lie in a piece; for the arguments, see `find_around`.
 
-    is_corner uint8 by box: whether the box is the corner box of its owner.
+    is_corner uint8, one per box: whether the box is the corner box of its owner.
     """
     found = 0
     for box in range(count):
@@ -96,9 +97,10 @@ def find_inside(count, masks, owners, starts, tests, is_corner, piece, is_tight,
 
 @short_kernel
 def find_both(count, masks, owners, starts, tests, is_corner, box_tests, mask, out):  # type: ignore[no-untyped-def]
-    """`find_around` and `find_inside` for a filter of one box, in one pass over the boxes.
-    The first owners in `out`, uint32 [2 * count], may be above the filter, and those from `count`
-    on may be below it; returns the two numbers."""
+    """Like `find_around` and `find_inside` in one pass over the boxes, for a filter of one box.
+    `out` (uint32 [2 * count]) receives the owners that may be above the filter, followed, from
+    index `count` on, by the owners that may be below it. Returns how many owners of each kind there
+    are."""
     above, below = 0, 0
     for box in range(count):
         more, less = masks[box] & ~mask, mask & ~masks[box]

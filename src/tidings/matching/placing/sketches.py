@@ -1,12 +1,13 @@
-"""Sketches of filters that are not compiled yet: their boxes as arrays that grow.
+"""Sketches of the filters that are not compiled yet. The boxes of these filters are in arrays that
+grow.
 
 There is no rank space yet. A cut is represented by a key of 64 bits instead: the beginning of a
 string, or a number as a double. Keys keep the order of cuts, though several cuts may have the same
-key. So comparing keys rejects many filters, but no filter that a comparison of cuts would accept.
+key. So comparing keys rejects many filters, but never one that a comparison of cuts would accept.
 Single values also have a hash, because long strings often have the same beginning.
 
-Cost: 40 bytes per test and 29 per box. A question about a filter of one box takes one pass over all
-boxes. A box that the mask of its columns rules out takes about a nanosecond.
+Cost: 40 bytes per test and 29 per box. For a filter with one box, a question takes one pass over
+all boxes. If the mask of its columns rules out a box, this takes about a nanosecond.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from tidings.matching.placing.sketch_kernels import WORDS, find_around, find_bot
 Array = npt.NDArray[Any]
 _ALL = (1 << 64) - 1
 _DOUBLE, _BITS = struct.Struct(">d"), struct.Struct(">Q")
-Row = tuple[int, int, int, int, bool]  # column, low, high, hash, is it a point?
+Row = tuple[int, int, int, int, bool]  # column, low, high, hash, and whether the set is a point
 Known = dict[int, tuple[int, int, int, bool]]
 
 
 class Sketches:
-    """The boxes of plain filters, by owner (a small integer). Not thread-safe: callers
-    must hold a lock."""
+    """The boxes of plain filters, grouped by owner; an owner is a small integer. Not thread-safe: a
+    caller must hold a lock."""
 
     def __init__(self) -> None:
         self._columns: dict[str, int] = {}
@@ -44,7 +45,7 @@ class Sketches:
         self._starts = np.zeros(65, np.int64)
         self._tests: Array = np.zeros((256, WORDS), np.uint64)
         self._out: Array = np.empty(128, np.uint32)
-        self._split: list[int] = []  # owners for which `_is_split` is true
+        self._split: list[int] = []  # the owners for which `_is_split` is true
 
     def __len__(self) -> int:
         """The number of boxes."""
@@ -152,8 +153,8 @@ class Sketches:
 
 
 def _is_split(form: Form) -> bool:
-    """Whether a filter may cover another only by several boxes together, one of which admits null
-    and tests an attribute that the other filter does not test. See `_find_split` in
+    """Whether a filter may cover another only with several boxes together: one of the boxes admits
+    null and tests an attribute that the other filter does not test. See `_find_split` in
     box_index.py."""
     boxes = form.boxes or ()
     sets = (values for box in boxes for values in box.values())
@@ -161,8 +162,8 @@ def _is_split(form: Form) -> bool:
 
 
 def _keys_of(values: ValueSet, known: Known) -> tuple[int, int, int, bool]:
-    """Low, high and hash of a set, and whether it is a point. `known` caches them while the set
-    exists."""
+    """Low, high and hash of a set, and whether it is a point. `known` caches the result for as long
+    as the set exists."""
     found = known.get(id(values))
     if found is None:
         cuts = values.cuts
@@ -176,7 +177,7 @@ def _keys_of(values: ValueSet, known: Known) -> tuple[int, int, int, bool]:
 
 
 def key_of(cut: Cut | None) -> int:
-    """A key of 64 bits that keeps the order of cuts; None means after all cuts."""
+    """A key of 64 bits for a cut. Keys keep the order of cuts; None is after all cuts."""
     if cut is None:
         return _ALL
     family = cut[0] << 61

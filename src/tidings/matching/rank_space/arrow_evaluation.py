@@ -1,12 +1,12 @@
 """Compute expressions over whole columns with Arrow, exactly as `evaluate` does for one event.
 
 This module does not define what an expression means; it must agree with the reference. Arrow may
-lack a function with exactly the meaning in filters/language/functions.py (remainders of doubles,
-regular expressions), or may fail where the language gives null (overflow). In these cases
+have no function with exactly the meaning that filters/language/functions.py defines (remainders of
+doubles, regular expressions), or may fail where the result must be null (overflow). In these cases
 NotColumnar is raised, and the caller evaluates row by row.
 
-Columns have five types: large_string, int64, double, bool, and null if there are no values. A
-function gives null on a column of a type for which it is not defined.
+Columns have five types: large_string, int64, double, bool, and null if there are no values. If a
+function is not defined for the type of a column, its result is null.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ from tidings.matching.rank_space.arrow_functions import (
 
 
 class Columnar:
-    """Computes expressions over some rows; shared subexpressions are computed once."""
+    """Computes expressions over the given columns. A subexpression that occurs several times is
+    computed only once."""
 
     def __init__(self, columns: Mapping[tuple[str, ...], Any], count: int) -> None:
         self._columns = columns
@@ -55,19 +56,19 @@ class Columnar:
         self._known: dict[str, Any] = {}
 
     def condition(self, node: Expression) -> Any:
-        """Compute the array of a condition, without caching it; raises NotColumnar if Arrow
-        can't compute it."""
+        """Compute a condition as an array, without caching it; raises NotColumnar if Arrow can't
+        compute it."""
         try:
             found = self._compute(node)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            # Arrow refuses overflows, patterns that are too long, and types without a kernel. The
-            # language defines a result in all these cases, so such a condition is evaluated event
-            # by event.
+        # Arrow refuses overflows, patterns that are too long, and types for which it has no kernel.
+        # In all these cases, the language defines a result, so such a condition is evaluated event
+        # by event.
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # not by Arrow, but event by event
             raise NotColumnar from None
         return found if isinstance(found, pa.Array) else pa.repeat(found, len(self._nothing))
 
     def value(self, node: Expression) -> Any:
-        """The value of a subexpression, cached; a constant is a scalar."""
+        """The value of a subexpression, which is cached; the value of a constant is a scalar."""
         if isinstance(node, Literal):
             return _constant(node.value)
         name = text_of(node)
@@ -134,7 +135,7 @@ class Columnar:
         values = [self.value(arg) for arg in args]
         values = [value for value in values if value.type != NOTHING]
         if len({value.type for value in values}) > 1:
-            raise NotColumnar  # Arrow would convert the values to one type
+            raise NotColumnar  # because Arrow would convert the values to one type
         return pc.coalesce(*values) if values else self._nothing
 
     def _compare(self, op: Comparison, left: Any, right: Any) -> Any:
@@ -179,8 +180,8 @@ def _family(kind: Any) -> Any:
 
 
 def _alike(left: Any, right: Any) -> tuple[Any, Any]:
-    """Convert two values of one family to one type. Numbers must be exactly representable as
-    doubles."""
+    """Convert two values of one family to one type. Raise NotColumnar if doubles don't represent
+    the numbers exactly."""
     if left.type == right.type:
         return left, right
     return as_double(left, exact=True), as_double(right, exact=True)
@@ -208,7 +209,7 @@ def _equal(left: Any, right: Any) -> Any:
 
 
 def _below(left: Any, right: Any) -> Any:
-    """Whether left < right, where NaN is above every number and equal to itself."""
+    """Whether left < right; NaN is above every number and equal to itself."""
     found = pc.less(left, right)
     if not _floats(left):
         return found

@@ -1,8 +1,8 @@
-"""Functions of the filter language on columns, as far as Arrow computes exactly the same result.
+"""Functions of the filter language on columns, where Arrow computes exactly the same result.
 
-The reference is filters/language/functions.py. Nulls need no special handling, because Arrow's
-functions return null for null. If a function can't give the same result, it raises NotColumnar, or
-Arrow raises ArrowInvalid.
+The reference is filters/language/functions.py. Nulls need no special treatment: Arrow's functions
+return null for null. Where a function can't give the same result, it raises NotColumnar, or Arrow
+raises ArrowInvalid.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from tidings.model import INT_MAX
 TEXT, WHOLE, DOUBLE, TRUTH, NOTHING = (
     pa.large_string(), pa.int64(), pa.float64(), pa.bool_(), pa.null(),
 )  # fmt: skip
-LONGEST_LIKE = 256  # patterns of more characters are left to Python, which is no slower for them
+LONGEST_LIKE = 256  # in characters; longer patterns are left to Python, which is not slower
 _EXACT = 2**53  # up to this number, a double represents every integer exactly
 
 
 class NotColumnar(Exception):
-    """Arrow can't compute this expression, or not for these values."""
+    """Arrow can't compute this expression, or can't compute it for these values."""
 
 
 def as_double(value: Any, *, exact: bool = False) -> Any:
-    """A number as the nearest double; with `exact`, NotColumnar is raised unless doubles represent
-    all values exactly."""
+    """Convert numbers to the nearest doubles; with `exact`, raise NotColumnar unless doubles
+    represent all of them exactly."""
     if value.type == DOUBLE:
         return value
     if exact:
@@ -90,8 +90,8 @@ def _round(down: Callable[..., Any]) -> Callable[..., Any]:
 def _change_case(
     ascii_only: Callable[..., Any], change: Callable[[str], str]
 ) -> Callable[..., Any]:
-    """Arrow changes the case of ASCII strings; Python changes all other strings, as the reference
-    does."""
+    """Arrow changes the case of ASCII strings; for all other strings, Python does so, as in the
+    reference."""
 
     def body(text: Any) -> Any:
         odd = pc.fill_null(pc.invert(pc.string_is_ascii(text)), False)
@@ -158,14 +158,14 @@ def _concatenate(*texts: Any) -> Any:
     size = reduce(pc.add, (pc.cast(pc.utf8_length(text), WHOLE) for text in texts))
     longest = pc.max(size).as_py() if isinstance(size, pa.Array) else size.as_py()
     if longest is not None and longest > MOST_TEXT:
-        raise NotColumnar  # the reference gives null; such a long text must not be built
+        raise NotColumnar  # here the reference gives null, and such a long text must not be built
     return pc.binary_join_element_wise(*texts, pa.scalar("", TEXT), null_handling="emit_null")
 
 
 _NUMBERS, _TEXTS, _WHOLES = (WHOLE, DOUBLE), (TEXT,), (WHOLE,)
 
-# For each function, its body and the types that each argument may have. The last entry also stands
-# for all further arguments.
+# For each function, its body and, for each argument, the types that it may have. The last of these
+# entries also applies to all further arguments.
 FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[tuple[Any, ...], ...]]] = {
     "+": (_arithmetic(pc.add_checked, pc.add), (_NUMBERS,)),
     "-": (_arithmetic(pc.subtract_checked, pc.subtract), (_NUMBERS,)),

@@ -1,7 +1,7 @@
-"""The column of a term in a batch of events, read from an attribute or computed.
+"""The column of a term in a batch of events; it is read from an attribute, or computed.
 
-A term that reads one attribute is computed once per distinct value. Arrow computes a term if
-Arrow's result is exactly what the language defines; all other terms are evaluated by the reference
+A term that reads one attribute is computed once per distinct value. Arrow computes a term if its
+result is exactly what the language defines; all other terms are evaluated by the reference
 semantics.
 """
 
@@ -49,7 +49,8 @@ def as_batch(
     Arrow fully supports.
 
     Declared attributes are converted to their types; in a table, only columns of text are
-    converted. Nulls in mappings are marked at the paths `nulls`; nulls in a table count as absent.
+    converted. Nulls in mappings are marked at the paths `nulls`; nulls in a table count as absent
+    values.
     """
     if isinstance(events, (list, tuple)):
         if attributes is not None:
@@ -81,15 +82,15 @@ def _as_batch(events: Any) -> pa.RecordBatch:
 def _usual(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Convert types that Arrow supports only in part or handles wrongly.
 
-    `take` fails on string views, and dictionary encoding of string views loses nulls. Of Arrow's
-    five layouts for lists, two are used here. In time zones ahead of UTC, the last instants of 9999
-    are beyond Python's range.
+    `take` fails on string views, and dictionary encoding of string views loses nulls. This module
+    uses two of Arrow's five layouts for lists. In time zones ahead of UTC, the last instants of
+    9999 are beyond Python's range.
     """
     for at, field in enumerate(batch.schema):
         kind = _usual_type(field.type)
         if kind != field.type:
             column = batch.column(at)
-            if _is_list_view(field.type):  # a cast would produce broken offsets
+            if _is_list_view(field.type):  # because a cast would give wrong offsets
                 column = pa.array(column.to_pylist(), kind)
             batch = batch.set_column(at, field.name, column.cast(kind))
     return batch
@@ -153,7 +154,8 @@ def _is_text(kind: Any) -> bool:
 
 
 def attribute(batch: pa.RecordBatch, path: Path) -> Any:
-    """The column at a path, or nulls if there is none. A path through a list is read row by row."""
+    """The column at a path; if there is no such column, a column of nulls. A path through a list is
+    read row by row."""
     places = batch.schema.get_all_field_indices(path[0])
     if not places:
         return pa.nulls(batch.num_rows)
@@ -182,7 +184,7 @@ def _step(column: Any, name: str) -> Any:
 
 
 def _has_keys(kind: Any) -> bool:
-    """Whether filters can name the keys of this type."""
+    """Whether this is a type of maps whose keys filters can name."""
     return bool(pa.types.is_map(kind)) and _is_text(kind.key_type)
 
 
@@ -192,8 +194,8 @@ def _by_rows(batch: pa.RecordBatch, path: Path) -> Any:
 
 
 def rows(batch: pa.RecordBatch, paths: Iterable[Path], at: Any = None) -> list[dict[str, Any]]:
-    """Events as mappings, with only the top-level columns that the paths need. A null cell is left
-    out unless it is marked."""
+    """Events as mappings, with only the top-level columns that the paths need. A null cell becomes
+    an absent value unless it is marked."""
     names = sorted({path[0] for path in paths} & set(batch.schema.names))
     marked = [name for name in names if NULL_MARK + name in batch.schema.names]
     part = batch.select([*names, *(NULL_MARK + name for name in marked)])
@@ -214,8 +216,8 @@ def rows(batch: pa.RecordBatch, paths: Iterable[Path], at: Any = None) -> list[d
 
 
 def in_python(column: Any) -> list[Any]:
-    """The values of a column as Python objects. In structs, null cells are left out unless they are
-    marked; in lists and maps, nulls remain."""
+    """The values of a column as Python objects. In structs, null cells become absent values unless
+    they are marked; in lists and maps, nulls remain nulls."""
     if pa.types.is_timestamp(column.type):
         column = in_micros(column)
     found: list[Any]
@@ -229,10 +231,11 @@ def in_python(column: Any) -> list[Any]:
 
 
 def explicit_nulls(batch: pa.RecordBatch, path: Path) -> Any:
-    """A mask of the rows in which the value at a path is null and not absent; None if there are no
-    such rows.
+    """A mask that is true in the rows in which the value at a path is null, not absent; None if
+    there are no such rows.
 
-    The mask selects rows with a mark, and rows in which a map has the key with null as its value.
+    The mask selects the rows that have a mark, and those in which the map has the key with null as
+    its value.
     """
     *above, name = path
     at = batch.schema.get_field_index(above[0] if above else NULL_MARK + name)
@@ -273,11 +276,12 @@ def value_column(node: Expression, batch: pa.RecordBatch) -> Any:
 
 def is_absent(node: Expression, names: Container[str], encoder: Encoder) -> bool:
     """Whether a term is an attribute that a batch with columns of these names does not have. This
-    saves most of the time for small batches with few of the columns that filters test."""
+    question saves most of the time for a small batch that lacks most of the columns that filters
+    test."""
     return (
         isinstance(node, Attribute)
         and node.path[0] not in names
-        and not encoder.ranks.tells_null  # nulls may be marked in another column
+        and not encoder.ranks.tells_null  # another column may contain marks for nulls
     )
 
 
@@ -315,8 +319,8 @@ def _by_distinct(node: Expression, path: Path, column: Any, encoder: Encoder) ->
 
 
 def are_marked(node: Expression, batch: pa.RecordBatch) -> bool:
-    """Whether an expression distinguishes null from absent in this batch, so that it must be
-    evaluated event by event."""
+    """Does an expression distinguish null from absent in this batch? If so, it must be evaluated
+    event by event."""
     paths = null_paths(node)
     return bool(paths) and any(
         name.startswith(NULL_MARK) or (_has_map(kind) and any(path[0] == name for path in paths))
@@ -335,7 +339,7 @@ def _all_fields(fields: Iterable[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def nest_value(path: Path, cell: Any) -> dict[str, Any]:
-    """An event that has only this value of a column, at this path."""
+    """An event in which only this path of a column has a value."""
     event = {path[-1]: ABSENT if cell is None else cell}
     for step in reversed(path[:-1]):
         event = {step: event}

@@ -15,12 +15,12 @@ from tidings.matching.rank_space import rank_kernels
 from tidings.matching.rank_space.ranks import Codes, Ranks
 from tidings.model import normalise
 
-_TABLE_SPAN = 1 << 20  # thresholds within this span are looked up in a table
+_TABLE_SPAN = 1 << 20  # if thresholds span at most this range, they are looked up in a table
 
 
 class Encoder:
-    """Encodes columns into the rank space of one term. The encoder's tables are built on first
-    use."""
+    """Encodes columns into the rank space of one term. The tables of the encoder are built when
+    they are first used."""
 
     def __init__(self, ranks: Ranks) -> None:
         self.ranks = ranks
@@ -91,7 +91,7 @@ class Encoder:
         thresholds = self.ranks.integers
         if len(thresholds) == 0 or int(thresholds[-1]) - int(thresholds[0]) > _TABLE_SPAN:
             return None
-        if abs(int(thresholds[0])) > 2**61:  # the sums below could overflow
+        if abs(int(thresholds[0])) > 2**61:  # otherwise the sums below could overflow
             return None
         lowest = int(thresholds[0]) - 1
         points = np.arange(lowest, int(thresholds[-1]) + 1)
@@ -111,8 +111,8 @@ class Encoder:
         return (found + self.ranks.number_base).astype(np.uint32)
 
     def _decimals(self, column: Any, kind: Any) -> Codes | None:
-        """Decimals as integers, in units of their last digit; None if some of them exceed 64
-        bits."""
+        """Decimals as integers, in units of their last digit; None if 64 bits are not enough for
+        some of them."""
         if kind.bit_width < 128:
             column = column.cast(pa.decimal128(kind.precision, kind.scale))
         words = max(kind.bit_width, 128) // 64
@@ -142,7 +142,7 @@ class Encoder:
 
     @cached_property
     def _known(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-        """(offsets, bytes) of the strings that filters mention, in sorted order."""
+        """The strings that filters mention, in sorted order, as (offsets, bytes)."""
         packed = [text.encode() for text in self.ranks.sorted_strings]
         offsets = np.zeros(len(packed) + 1, dtype=np.int64)
         np.cumsum([len(one) for one in packed], out=offsets[1:])
@@ -184,8 +184,7 @@ _NO_BYTES = np.zeros(1, dtype=np.uint8)
 
 
 def _values(column: Any, kind: Any) -> npt.NDArray[Any]:
-    """The values of a primitive array as they are in memory; where the array is null they are
-    arbitrary."""
+    """The values of a primitive array as they are in memory. At nulls, the values are arbitrary."""
     data = column.buffers()[1]
     if data is None or len(column) == 0:
         return np.zeros(len(column), dtype=kind)
@@ -193,7 +192,8 @@ def _values(column: Any, kind: Any) -> npt.NDArray[Any]:
 
 
 def in_micros(column: Any) -> Any:
-    """A column of timestamps in microseconds, rounded down, even before 1970."""
+    """A column of timestamps in microseconds. Times between two microseconds are rounded down, even
+    before 1970."""
     kind = column.type
     if kind.unit == "ns":
         column = pc.floor_temporal(column.cast(pa.timestamp("ns")), unit="microsecond")

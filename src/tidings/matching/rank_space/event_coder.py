@@ -1,10 +1,10 @@
 """Encode one event as codes: the fast path from a mapping to rank space.
 
-Encoding twenty attributes takes a few microseconds, as long as the kernel takes for everything
-else. So common types of common terms are looked up inline, in one loop. Integers are left to the
-kernel, because a bisection in Python would cost more than everything else. If filters test far more
-attributes than an event has, the codes of an empty event are copied, and only the attributes of the
-event are looked up.
+Encoding twenty attributes takes a few microseconds, which is as long as all other work of the
+kernel takes. So common types of common terms are looked up inline, in one loop. Integers are left
+to the kernel, because a bisection in Python would cost more than all other work. If filters test
+far more attributes than an event has, its codes are a copy of the codes of an empty event, and only
+the attributes of the event are looked up.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from tidings.matching.rank_space.rank_kernels import IntegerColumn
 from tidings.matching.rank_space.ranks import Ranks
 from tidings.model import ABSENT, Event
 
-# (column, attribute or None, codes of strings, code of other strings or -1, codes of null and of
-# absent, ranks, function for all other values, attributes that the term reads)
+# (column; attribute or None; codes of strings; code of other strings, or -1; codes of null and of
+# absent; ranks; function for all other values; attributes that the term reads)
 Lookup = tuple[
     int, str | None, dict[str, int], int, int, int, Ranks, Callable[[Event], int], frozenset[str]
 ]
 Array = npt.NDArray[Any]
-# An event is sparse if the number of columns exceeds SPARSE times the number of its attributes plus
+# An event is sparse if there are more columns than SPARSE times its number of attributes plus
 # WORTH.
 SPARSE = 4
 WORTH = 64
@@ -66,7 +66,7 @@ class IntegerCodes(NamedTuple):
 
 
 def integer_codes(encoders: Sequence[Encoder | None]) -> IntegerCodes:
-    """Build the tables for integers; an encoder is None for a column of list elements."""
+    """Build the tables for integers; for a column of list elements, the encoder is None."""
     numbers = np.zeros((len(encoders) + 1, len(IntegerColumn)), np.int64)
     tables, thresholds = [np.zeros(0, np.uint32)], [np.zeros(0, np.int64)]
     in_table, in_thresholds = 0, 0
@@ -91,8 +91,8 @@ def integer_codes(encoders: Sequence[Encoder | None]) -> IntegerCodes:
 
 
 class EventReader:
-    """Turns events into the int64 values that the kernel takes: the codes of all columns from
-    column 0 on, then the numbers of the columns that have an integer instead of its code."""
+    """Turns events into the int64 values that the kernel takes: first a value for each column, from
+    column 0 on; then the numbers of the columns whose value is an integer instead of a code."""
 
     def __init__(self, lookups: Sequence[Lookup]) -> None:
         self._lookups = list(lookups)
@@ -120,7 +120,7 @@ class EventReader:
 
     @cached_property
     def _reading(self) -> dict[str, list[Lookup]]:
-        """For each attribute, the columns whose terms read it."""
+        """For each attribute, the lookups of the columns whose terms read it."""
         found: dict[str, list[Lookup]] = {}
         for lookup in self._lookups:
             for name in lookup[-1]:
@@ -146,7 +146,7 @@ class EventReader:
 
     def of_json(self, text: str | bytes) -> Array | None:
         """The codes of an event from its JSON text; only the tested attributes are decoded. None if
-        these attributes are not enough, or if the text can't be decoded."""
+        the whole event is needed, or if the text can't be decoded."""
         # msgspec does not check that the strings that it skips are valid UTF-8
         if self._decode is None or not text.isascii():
             return None
@@ -185,7 +185,7 @@ class EventReader:
             add(slow({str(name): value} if event is None else event))
         try:
             return np.array(codes + integers, _INT64)
-        except OverflowError:  # an integer does not fit in 64 bits
+        except OverflowError:  # for an integer that does not fit in 64 bits
             return self._one_by_one(codes, integers)
 
     def _one_by_one(self, codes: list[Any], integers: list[int]) -> Array:

@@ -1,9 +1,9 @@
 """A list of mappings as one record batch.
 
 Each attribute becomes a column. A column has one type, so an attribute must have the same type in
-all events of the list; integers and doubles may be mixed if doubles represent the integers exactly.
-None is null, and a missing name means absent. Where filters distinguish null from absent, a mark
-stands next to the null (see model.NULL_MARK):
+all events of the list. Only integers and doubles may be mixed, if doubles represent the integers
+exactly. None means null, and a missing name means absent. Where filters distinguish null from
+absent, a mark stands next to the null (see model.NULL_MARK):
 
     events   {"a": None, "s": {"x": None}}     {}         nulls   a, s.x
     batch    a: null, null    "\\0null a": true, null    s: {x: null, "\\0null x": true}, null
@@ -26,7 +26,7 @@ NUMBERS = {"int", "float"}
 
 
 def batch_of(events: Sequence[Mapping[str, Any]], nulls: Collection[Path] = ()) -> pa.RecordBatch:
-    """The events as a record batch, with marks for the nulls at the paths `nulls`;
+    """Convert events to a record batch that marks the nulls at the paths `nulls`. Raise
     NotificationError if the events do not fit into columns."""
     names: dict[str, None] = {}
     marker = _Marker(nulls) if nulls else None
@@ -46,12 +46,12 @@ def batch_of(events: Sequence[Mapping[str, Any]], nulls: Collection[Path] = ()) 
 
 
 def read_declared(events: Sequence[Any], attributes: Attributes) -> list[Any]:
-    """The events as `Attributes.read` returns them, except that decimals stay decimals: `read` may
-    turn a decimal into an integer or a double, but a column has one type."""
+    """The events as `Attributes.read` returns them, except for decimals: `read` may turn a decimal
+    into an integer or a double, but a column has one type, so here decimals stay decimals."""
     found: list[Any] = []
     exact = {name: kind for name, kind in attributes.tree.items() if _has_decimals(kind)}
     for event in events:
-        if isinstance(event, Mapping):  # batch_of refuses everything else
+        if isinstance(event, Mapping):  # `batch_of` refuses events that are not mappings
             event = attributes.read(event)
             for name in event.keys() & exact.keys():
                 event[name] = _as_decimals(event[name], exact[name])
@@ -89,8 +89,8 @@ class _Marker:
         self.below = {name: _Marker(some) for name, some in below.items()}
 
     def mark(self, value: Any) -> Any:
-        """A copy of the value, with marks. A path through a list leads into each of its
-        elements."""
+        """A copy of the value in which nulls are marked. A path through a list leads into each of
+        its elements."""
         if not self.below:
             return value
         if isinstance(value, (list, tuple)):
@@ -127,7 +127,7 @@ def _column(name: str, values: list[Any]) -> Any:
 
 
 def _kinds(path: str, values: Sequence[Any]) -> Iterator[tuple[str, set[str]]]:
-    """The types at a path and at all paths below it."""
+    """The types of the values at a path and at all paths below it."""
     kinds = {_kind(value) for value in values if value is not None}
     yield path, kinds
     if kinds == {"list"}:

@@ -1,8 +1,8 @@
-"""Gather the tests of one term filter by filter, then turn all of them into codes at once.
+"""Gather the tests of one term, one filter after another; then turn all tests into codes at once.
 
 While filters are being added, the rank of a cut is not known yet, so cuts are numbered in the order
-in which they first occur. A test is then three small integers in flat arrays, and its set can be
-freed: for a million filters, only the distinct cuts remain as objects.
+in which they first occur. A test is then three small integers in flat arrays, and the memory of its
+set can be freed: for a million filters, only the distinct cuts remain as objects.
 
     cuts      (2, 90, 0)  (2, 110, 1)  (2, 100, 1)      numbers 0, 1, 2; ranks 0, 2, 1
     tests     box 0: 0..1   box 1: 0..2                 codes 1..2 and 1..1
@@ -23,7 +23,7 @@ from tidings.matching.rank_space.ranks import Ranks, asks_order
 
 Array = npt.NDArray[Any]
 FEW = 1000  # fewer cuts than this are sorted as Python objects
-_END = 0xFFFFFFFF  # stands for the upper end of the value line, which is not a cut
+_END = 0xFFFFFFFF  # the upper end of all values, which is not a cut
 
 
 class TestRows(NamedTuple):
@@ -33,12 +33,12 @@ class TestRows(NamedTuple):
     column: UInt32
     low: UInt32
     high: UInt32
-    several: Int64  # -1, or the number of the set if it has several intervals
+    several: Int64  # the number of the set if it has several intervals, else -1
 
 
 class TermTests:
-    """The tests of one term while they are gathered, one row per test. `several` contains, by row,
-    the sets that are not a single interval."""
+    """The tests of one term while they are being gathered, as one row per test. `several` contains
+    the sets that are not a single interval, by row."""
 
     __slots__ = ("boxes", "first", "last", "node", "numbers", "ordered", "several")
 
@@ -76,8 +76,8 @@ class TermTests:
         self.ordered = self.ordered or asks_order(values)
 
     def to_codes(self, column: int, several: list[list[tuple[int, int]]]) -> tuple[Ranks, TestRows]:
-        """The rank space of all gathered cuts, and the rows translated to its codes. For sets with
-        several intervals, the intervals are appended to `several`."""
+        """The rank space of all gathered cuts, and the gathered rows with codes of this rank space.
+        For sets with several intervals, the intervals are appended to `several`."""
         cuts = list(self.numbers)
         order = order_of_cuts(cuts)
         rank = np.empty(len(cuts) + 1, np.uint32)
@@ -95,7 +95,7 @@ class TermTests:
 
 
 def order_of_cuts(cuts: list[Cut]) -> Array:
-    """The indexes that put the cuts in order."""
+    """The indexes that sort the cuts."""
     inner = [at for at, cut in enumerate(cuts) if cut[0] == NUMBER and len(cut) == 3]
     values = np.array([cuts[at][1] for at in inner], np.float64)
     # below 2**53, doubles represent all integers exactly, so sorting the doubles sorts the numbers

@@ -32,14 +32,15 @@ class ListCodes(msgspec.Struct, frozen=True):
 
     starts: npt.NDArray[np.int64]  # [n + 1]
     codes: Codes
-    state: npt.NDArray[np.uint8]  # [n]: a bit per family, or NO_LIST
+    state: npt.NDArray[np.uint8]  # [n]: one bit for each family of the elements, or NO_LIST
 
 
 @kernel
 def _sort_rows(starts, codes, out_starts, out):  # type: ignore[no-untyped-def]
-    """Sort each row, which is short, and drop repeated codes; return how many codes remain.
+    """Sort each row (rows are short) and drop repeated codes; return how many codes remain.
 
-    starts, out_starts int64 [n + 1]; codes, out uint32 [starts[n]] or more.
+    `starts` and `out_starts` are int64 [n + 1]; `codes` and `out` are uint32 and have at least
+    starts[n] elements.
     """
     kept = 0
     for row in range(starts.shape[0] - 1):
@@ -72,7 +73,8 @@ def _union_of_rows(starts, bits, out):  # type: ignore[no-untyped-def]
 
 
 def encode_lists(column: Any, encoder: Encoder) -> ListCodes:
-    """The codes of an Arrow column of lists. In a column of another type, no event has a list."""
+    """The codes of an Arrow column of lists. If the column has another type, no event has a
+    list."""
     count = len(column)
     if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
         return ListCodes(
@@ -118,7 +120,7 @@ def _pack(starts: npt.NDArray[np.int64], codes: Codes, state: npt.NDArray[np.uin
 
 
 def _family_bits(flat: Any) -> npt.NDArray[np.uint8]:
-    """The bit of each element's family; null is a family too."""
+    """For each element, the bit of its family; null is a family too."""
     kind = flat.type
     family = next((family for test, family in _FAMILIES if test(kind)), None)
     if family is None and not pa.types.is_floating(kind):

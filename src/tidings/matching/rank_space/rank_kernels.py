@@ -20,7 +20,7 @@ from tidings.matching.jit.compiling import kernel
 class IntegerColumn(IntEnum):
     """How the integers of a column are encoded: by a table or by bisection."""
 
-    BASE = 0  # the integer of the first place in the table; or the code of the least number
+    BASE = 0  # with a table, the integer at its first place; else the code of the least number
     FIRST = 1  # the places [FIRST, END) in the table, or in the thresholds
     END = 2
     IN_TABLE = 3  # 1 if there is a table
@@ -28,8 +28,8 @@ class IntegerColumn(IntEnum):
 
 @kernel
 def hash_bytes(data, first, last):  # type: ignore[no-untyped-def]
-    """FNV-1a, with a final mix, of data[first:last] (uint8). This hash suits the short strings that
-    filters contain."""
+    """The FNV-1a hash of data[first:last] (uint8), with a final mix. This hash suits the short
+    strings that filters contain."""
     value = np.uint64(0xCBF29CE484222325)
     for i in range(first, last):
         value = (value ^ np.uint64(data[i])) * np.uint64(0x100000001B3)
@@ -38,7 +38,7 @@ def hash_bytes(data, first, last):  # type: ignore[no-untyped-def]
 
 @kernel
 def same_bytes(a, a_first, b, b_first, size):  # type: ignore[no-untyped-def]
-    """Whether a[a_first:] and b[b_first:] (uint8) are equal in their first `size` bytes."""
+    """Whether a[a_first:] and b[b_first:] (uint8) begin with the same `size` bytes."""
     for i in range(size):  # noqa: SIM110  Numba has no all()
         if a[a_first + i] != b[b_first + i]:
             return False
@@ -47,8 +47,8 @@ def same_bytes(a, a_first, b, b_first, size):  # type: ignore[no-untyped-def]
 
 @kernel
 def fill_table(offsets, data, table):  # type: ignore[no-untyped-def]
-    """Fill a hash table with open addressing: table int32 [power of two], initially -1, gets the
-    numbers of the known strings."""
+    """Fill a hash table with open addressing with the numbers of the known strings. `table` is
+    int32, its size is a power of two, and it is filled with -1 at first."""
     mask = table.shape[0] - 1
     for number in range(offsets.shape[0] - 1):
         place = hash_bytes(data, offsets[number], offsets[number + 1]) & mask
@@ -69,7 +69,7 @@ def rank_known_strings(  # type: ignore[no-untyped-def]
     out,
 ):
     """Encode strings by hash: a known string gets its code, any other string gets `unknown`
-    (uint32). The table comes from `fill_table`."""
+    (uint32). `fill_table` fills the table."""
     mask = table.shape[0] - 1
     for i in range(starts.shape[0] - 1):
         first, last = starts[i], starts[i + 1]
@@ -88,8 +88,9 @@ def rank_known_strings(  # type: ignore[no-untyped-def]
 
 @kernel
 def compare_bytes(a, a_first, a_last, b, b_first, b_last):  # type: ignore[no-untyped-def]
-    """Compare a[a_first:a_last] with b[b_first:b_last] (uint8): -1 below, 0 equal, 1 above. In
-    UTF-8, the order of bytes is the order of code points."""
+    """Compare a[a_first:a_last] with b[b_first:b_last] (uint8). The result is -1 if a is below b, 0
+    if they are equal, and 1 if a is above b. In UTF-8, the order of bytes is the order of code
+    points."""
     size = min(a_last - a_first, b_last - b_first)
     for i in range(size):
         x, y = a[a_first + i], b[b_first + i]
@@ -103,8 +104,8 @@ def compare_bytes(a, a_first, a_last, b, b_first, b_last):  # type: ignore[no-un
 
 @kernel
 def rank_ordered_strings(starts, text, offsets, data, exact, gaps, out):  # type: ignore[no-untyped-def]
-    """Encode strings by bisection in the sorted known strings. `gaps`, uint32 [K + 1], has the code
-    just below each known string, and the code above all of them."""
+    """Encode strings by bisection in the sorted known strings. `gaps`, uint32 [K + 1], contains for
+    each known string the code just below it, and at the end the code above all of them."""
     for i in range(starts.shape[0] - 1):
         first, last = starts[i], starts[i + 1]
         low, high = 0, offsets.shape[0] - 1
@@ -125,8 +126,9 @@ def rank_ordered_strings(starts, text, offsets, data, exact, gaps, out):  # type
 @kernel
 def rank_by_table(values, lowest, table, out):  # type: ignore[no-untyped-def]
     """Encode integers (int64 [n]) by one lookup, for thresholds that lie close together. `table`,
-    uint32, has the codes of `lowest` and of the integers after it. The first code of the table also
-    applies to everything below `lowest`, and the last code to everything above the table."""
+    uint32, contains the code of `lowest`, followed by the codes of the integers after it. Values
+    below `lowest` get the first code of the table, and values beyond the end of the table get the
+    last code."""
     top = table.shape[0] - 1
     for i in range(values.shape[0]):
         value = values[i]
@@ -156,7 +158,7 @@ def rank_integers(values, thresholds, base, out):  # type: ignore[no-untyped-def
 
 @kernel
 def code_of_integer(value, column, integers):  # type: ignore[no-untyped-def]
-    """The code of one integer in a column, from a table or by bisection; `integers` is an
+    """The code of one integer in a column, found by a table or by bisection; `integers` is an
     event_coder.IntegerCodes."""
     numbers, table, thresholds = integers.columns, integers.table, integers.thresholds
     first, last = numbers[column, IntegerColumn.FIRST], numbers[column, IntegerColumn.END]
@@ -164,7 +166,7 @@ def code_of_integer(value, column, integers):  # type: ignore[no-untyped-def]
         lowest = numbers[column, IntegerColumn.BASE]
         if value < lowest:
             return np.int64(table[first])
-        if value >= lowest + (last - first):  # computing the difference first could overflow
+        if value >= lowest + (last - first):  # the difference of both could overflow
             return np.int64(table[last - 1])
         return np.int64(table[first + (value - lowest)])
     low, high = first, last

@@ -1,8 +1,8 @@
 """Rank space: the values of one term as small integers.
 
 Filters test a term with sets of values. The cuts are the end points of all these sets, in sorted
-order; they divide the line of values into pieces. The *code* of a value is the number of cuts
-before it, so it identifies the piece that contains the value. Every set is then one or a few
+order; they divide the line of values into pieces. The *code* of a value is the number of cuts below
+it, so it identifies the piece that contains the value. Every set then consists of one or a few
 intervals of codes, whatever the type:
 
     cuts        (2,)      (2, 5, 0)   (2, 5, 1)    (4,)
@@ -11,8 +11,9 @@ intervals of codes, whatever the type:
 
 Absent and null have the same code unless a set distinguishes them.
 
-A single value is looked up by bisection. Columns of one type are encoded in bulk: numbers and times
-by thresholds, strings by a hash table, or by bisection if some set depends on the order of strings.
+A single value is looked up by bisection. Columns of one type are encoded in bulk. Numbers and times
+are encoded by thresholds; strings by a hash table, or by bisection if some set depends on the order
+of strings.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Places = npt.NDArray[np.int64]
 
 
 class Ranks:
-    """The sorted cuts of a term. `ordered` says whether some set depends on the order of
+    """The cuts of a term, in sorted order. `ordered` says whether some set depends on the order of
     strings."""
 
     def __init__(self, cuts: list[Cut], ordered: bool) -> None:
@@ -43,7 +44,7 @@ class Ranks:
         self.ordered = ordered
 
     def __len__(self) -> int:
-        """The number of codes."""
+        """How many codes there are."""
         return len(self.cuts) + 1
 
     @cached_property
@@ -107,18 +108,18 @@ class Ranks:
     # -- numbers -------------------------------------------------------------------------------
 
     def _inner(self, family: int) -> list[Cut]:
-        """The cuts between values of a family, without a cut at the start of the family."""
+        """The cuts between values of a family, without the cut at the start of the family."""
         first = bisect_right(self.cuts, (family,))
         return self.cuts[first : bisect_left(self.cuts, (family + 1,))]
 
     @cached_property
     def number_base(self) -> int:
-        """The code of a number below all thresholds."""
+        """The code of a number that is below all thresholds."""
         return bisect_right(self.cuts, (sets.NUMBER,))
 
     @cached_property
     def _small(self) -> tuple[Places, Places] | None:
-        """The cuts between numbers as two arrays: their values, and 1 for each cut that is after
+        """The cuts between numbers, as two arrays: the value of each cut, and 1 if the cut is after
         its value. None if some value is not an integer that a double represents exactly."""
         inner = self._inner(sets.NUMBER)
         values = [cut[1] for cut in inner]
@@ -130,8 +131,8 @@ class Ranks:
 
     @cached_property
     def integers(self) -> npt.NDArray[np.int64]:
-        """For each cut, the smallest integer after it: x is beyond the cut if x >= threshold. Cuts
-        beyond all 64-bit integers are left out."""
+        """For each cut, the smallest integer above it, as a threshold: x is beyond the cut if x >=
+        threshold. Cuts beyond all 64-bit integers are left out."""
         if self._small is not None:
             values, after = self._small
             return values + after
@@ -139,7 +140,7 @@ class Ranks:
         return np.array([least for least in out if least <= INT_MAX], dtype=np.int64)
 
     def scale_thresholds(self, scale: int) -> npt.NDArray[np.int64]:
-        """Thresholds for decimals, in units of the last digit, which is the digit at `scale`."""
+        """Thresholds for decimals with `scale` digits after the point, in units of the last one."""
         found = self._scaled.get(scale)
         if found is None:
             least = [_least_unit(cut[1], cut[2], scale) for cut in self._inner(sets.NUMBER)]
@@ -202,11 +203,11 @@ class Ranks:
 
     @cached_property
     def strings(self) -> dict[str, int]:
-        """The code of each string that has a cut."""
+        """The code of each string at which there is a cut."""
         found: dict[str, int] = {}
         first = bisect_right(self.cuts, (sets.STRING,))
         if first and self.cuts[first - 1] == (sets.STRING,):
-            found[""] = first  # the cut of "" is the start of the family
+            found[""] = first  # the cut before "" is where the family of strings begins
         for at, (_, text, after) in enumerate(self._inner(sets.STRING), first):
             if after:
                 found.setdefault(text, at)
@@ -217,7 +218,7 @@ class Ranks:
     @cached_property
     def unknown_string(self) -> int:
         """The code of a string that no filter mentions, if the order of strings does not matter."""
-        # after the last mentioned string and before the end of the family
+        # behind the last string that filters mention, and before the end of the family
         return bisect_right(self.cuts, (sets.STRING,)) + len(self._inner(sets.STRING))
 
     @cached_property
@@ -247,8 +248,8 @@ def _least_integer(value: float, after: int) -> int:
 
 
 def _least_unit(value: Any, after: int, scale: int) -> int:
-    """The smallest number of units of 10 ** -scale that is at or above a number; strictly above it
-    if `after`."""
+    """The smallest number of units of 10 ** -scale that is not below a number or, with `after`, the
+    smallest one above it."""
     if math.isinf(value):
         return INT_MAX + 1 if value > 0 else INT_MIN
     exact = Fraction(exact_value(value)) * 10**scale
@@ -257,8 +258,8 @@ def _least_unit(value: Any, after: int, scale: int) -> int:
 
 
 def _least_double(value: float, after: int) -> float:
-    """The smallest double that is at or above a number, compared exactly; strictly above it if
-    `after`."""
+    """The smallest double that is not below a number or, with `after`, the smallest one above it;
+    numbers are compared exactly."""
     try:
         nearest = float(value)
     except OverflowError:  # pragma: no branch
@@ -286,12 +287,12 @@ def asks_order(values: ValueSet) -> bool:
 def merge_ranks(parts: Sequence[Ranks]) -> tuple[Ranks, list[Places]]:
     """Merge rank spaces into one; return it and, for each part, the indexes of its cuts.
 
-    Merging runs during matching, so it must be fast: the cuts of the largest part are copied in
-    slices, and only cuts that it lacks are handled one by one.
+    Rank spaces are merged during matching, so merging must be fast: the cuts of the largest part
+    are copied in slices, and only the cuts that this part lacks are handled one by one.
     """
     base = max(parts, key=len)
     found = [_places_in(base, part) for part in parts]
-    # for each cut that the largest part lacks, the index where it would be
+    # for each cut that the largest part does not have, the index at which it belongs
     before: dict[Cut, int] = {}
     for part, places in zip(parts, found, strict=True):
         for number in np.nonzero(places < 0)[0].tolist():
@@ -320,8 +321,8 @@ def merge_ranks(parts: Sequence[Ranks]) -> tuple[Ranks, list[Places]]:
 
 
 def _places_in(base: Ranks, part: Ranks) -> Places:
-    """For each cut of a part, its index among the cuts of the base; for a missing cut, -1 minus the
-    index where it would be."""
+    """For each cut of a part, its index among the cuts of the base. If the base lacks the cut: -1
+    minus the index at which the cut belongs."""
     if part is base:
         return np.arange(len(base.cuts))
     out = np.empty(len(part.cuts), np.int64)

@@ -1,4 +1,4 @@
-"""Segments: many filters compiled into flat arrays, and how events are matched against them.
+"""Segments: many filters compiled into flat arrays, and the search for those that match events.
 
     box      [access test] [test] [test] ...    rest: extras, residuals
                   |
@@ -10,11 +10,11 @@
     access.py             the choice of access tests         statistics.py   statistics of events
     join_kernels.py       the batch join                     residuals.py    evaluating residuals
     probe.py, probe_kernels.py    single events
-    tested.py             which attributes a segment reads, and what it compares them with
+    tested.py             the attributes that a segment reads, and kinds of values compared
     misfits.py            which filters don't fit columns of given types
 
-`Segment` and `Tested` are for snapshots and spark; the rest is used only inside `matching`. Start
-at segment.py, then part.py.
+`Segment` and `Tested` are for snapshots and spark; all other names are used only inside `matching`.
+Start at segment.py, then part.py.
 """
 
 from tidings.matching.segments.segment import Segment

@@ -1,9 +1,10 @@
 """Choose the access test of each box, and lay out the arrays of a segment accordingly.
 
-The access test is the one that the fewest events pass, judging by past events. If there are no
-histograms of past events, filters are assumed to ask for the values that events have: each code
-counts once, and once more for each filter that asks for exactly that code. Lists and structs hardly
-count, because event patterns allow them in addition to each value, whether or not events have them.
+The access test is the one that the fewest of the past events pass. If there are no histograms of
+past events, events are assumed to have the values that filters ask for: each code counts once, and
+once more for each filter that asks for exactly that code. The code of lists and structs has little
+weight, because event patterns always allow lists and structs in addition to single values, whether
+or not events have them.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Extra(NamedTuple):
     """A test of a box that is evaluated after its other tests."""
 
     box: int
-    kind: int  # INTERVALS or ELEMENT, which say what `a` and `b` are; see segment.py
+    kind: int  # INTERVALS or ELEMENT; `a` and `b` depend on it, see segment.py
     column: int
     a: int
     b: int
@@ -62,13 +63,13 @@ def shares(tests: Tests, terms: Sequence[TermColumn], histograms: Mapping[str, A
 
 
 def code_of_lists(ranks: Ranks) -> int | None:
-    """The code of lists and structs; None if other values have the same code."""
+    """The code that only lists and structs have; None if other values have the same code."""
     return ranks.other if (sets.OTHER,) in ranks.place else None
 
 
 def weights(seen: Array | None, points: Array, size: int, lists: int | None = None) -> Array:
-    """The weight of each of `size` codes: how often it was seen; if none was seen, how often
-    filters ask for it."""
+    """The weight of each of `size` codes: how often events had it. If no event was counted, how
+    often filters ask for it."""
     if seen is not None and seen.any():
         found: Array = seen + 1.0 / size
         return found
@@ -79,7 +80,8 @@ def weights(seen: Array | None, points: Array, size: int, lists: int | None = No
 
 
 def _narrow_several(tests: Tests, rows: Array, total: Array, out: Array) -> None:
-    """Correct the shares of sets with several intervals: add up the intervals without the gaps."""
+    """Correct the shares of sets with several intervals: only the intervals count, not the gaps
+    between them."""
     for row in rows[tests.several[rows] >= 0]:
         first, last = tests.set_starts[tests.several[row] : tests.several[row] + 2]
         low, high = tests.set_low[first:last], tests.set_high[first:last]
@@ -94,8 +96,8 @@ def choose_access(
     rest: set[int],
     histograms: Mapping[str, Array],
 ) -> tuple[Arrays, Array]:
-    """Choose the best access test of each box; return the arrays of the segment and the new number
-    of each box."""
+    """Choose the best access test for each box; return the arrays of the segment, and the new
+    numbers of the boxes."""
     count = len(slots)
     share = shares(tests, terms, histograms)
     order = np.lexsort((share, tests.box))
@@ -121,7 +123,7 @@ def choose_access(
 def _entries(
     tests: Tests, access: Array, elements: Sequence[ElementTest], count: int
 ) -> tuple[tuple[Array, Array, Array, Array], set[int]]:
-    """(column, low, high, box) of every entry, and which element tests became entries."""
+    """The column, low, high and box of each entry, and the element tests that became entries."""
     has = access >= 0
     rows = access[has]
     boxes = np.nonzero(has)[0]
@@ -140,7 +142,7 @@ def _entries(
     taken: set[int] = set()
     without = set(np.nonzero(~has)[0].tolist())
     for number, (owner, column, ranks, place, outcomes) in enumerate(elements):
-        if owner in without and outcomes == 4:  # only "the list contains the element" passes
+        if owner in without and outcomes == 4:  # passes only if the list has the element
             without.discard(owner)
             taken.add(number)
             code = _element_code(ranks, place)
@@ -158,8 +160,8 @@ def _entries(
 
 
 def _is_split(tests: Tests, rows: Array) -> Array:
-    """Find the access tests that are sets of a few intervals. Each interval of such a set becomes
-    an entry."""
+    """Which of the access tests are sets of a few intervals? Each interval of such a set becomes an
+    entry."""
     which = tests.several[rows]
     if len(tests.set_starts) == 1:
         return np.zeros(len(which), bool)
@@ -175,7 +177,7 @@ def _element_code(ranks: Ranks, place: Any) -> int:
 def _extras(
     tests: Tests, access: Array, elements: Sequence[ElementTest], taken: set[int], shift: Array
 ) -> list[Extra]:
-    """The extras of all boxes."""
+    """The additional tests (extras) of all boxes."""
     out: list[Extra] = []
     several = tests.several >= 0
     split = np.zeros(len(tests.box), bool)
@@ -191,12 +193,12 @@ def _extras(
             comparable = 0b1100 if place[0] in (sets.NUMBER, sets.NAN) else 1 << place[0]
             out.append(Extra(owner, ELEMENT, column, code, outcomes | comparable << 3))
     coarse = (shift[tests.column] > 0) & ~several
-    coarse[rows] = False  # access tests use exact codes
+    coarse[rows] = False  # access tests always use exact codes
     return out + _coarse_extras(tests, np.nonzero(coarse)[0])
 
 
 def _coarse_extras(tests: Tests, rows: Array) -> list[Extra]:
-    """Extras with the exact interval of each test on a term that has too many codes for 16 bits."""
+    """For each test on a term with too many codes for 16 bits, an extra with the exact interval."""
     base = len(tests.set_low)
     tests.set_low = np.concatenate([tests.set_low, tests.low[rows]])
     tests.set_high = np.concatenate([tests.set_high, tests.high[rows]])
@@ -228,14 +230,14 @@ def _lay_out(
     wide_class, width = wide_class[order], width[order]
     groups = _groups(column, wide_class, width)
 
-    # boxes are renumbered in the order of their first entries
+    # boxes get new numbers, in the order of their first entries
     _, seen_at = np.unique(owner, return_index=True)
     by_entry = np.argsort(seen_at, kind="stable")
     number = np.empty(len(slots), np.int64)
     number[by_entry] = np.arange(len(slots))
 
     test_box = number[tests.box[kept]]
-    place = np.argsort(test_box, kind="stable")  # `kept` is already sorted by share
+    place = np.argsort(test_box, kind="stable")  # keeps the order by share of `kept`
     rows = kept[place]
     starts = np.zeros(len(slots) + 1, np.uint32)
     starts[1:] = np.cumsum(np.bincount(test_box, minlength=len(slots)))
@@ -275,7 +277,7 @@ def _lay_out(
 
 
 def _groups(column: Array, wide_class: Array, width: Array) -> dict[str, Array]:
-    """Runs of entries with the same column and width class, and the greatest width in each."""
+    """Runs of entries with equal column and class of widths, and the greatest width in each run."""
     if len(column) == 0:
         none = np.zeros(0, np.int64)
         return {"group_column": none, "group_start": none, "group_end": none, "group_width": none}

@@ -1,8 +1,9 @@
 """Turn segments back into tests, merge segments, and rebuild them with better access tests.
 
-This module works on arrays alone: no filter is parsed again, and no form is kept. A test is
-recovered from one of three places: an entry (or several entries, for a set of several intervals), a
-row of tests, or an extra, which has the exact codes if the row of tests has only coarse ones.
+This module works only on arrays: no filter is parsed again, and no form is kept. A test is
+recovered from one of three places: from an entry (or from several, if its set has several
+intervals); from a row of tests; or, if that row has only coarse codes, from an extra, which has the
+exact ones.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ class DisassembledSegment(msgspec.Struct):
     rest: dict[int, Rest]
     opaque: dict[str, Expression]
     moves: list[dict[int, Array]] = []
-    """For each merged segment and each of its columns, the new positions of the term's cuts."""
+    """For each merged segment: column -> the positions that the cuts of its term have now."""
 
 
 def disassemble(segment: Segment) -> DisassembledSegment:
-    """The tests of a segment. Boxes keep their numbers."""
+    """Recover the tests of a segment from its arrays. Boxes keep their numbers."""
     arrays, terms = segment.arrays, segment.terms
     entries: Array = arrays.group_end - arrays.group_start
     columns = np.repeat(arrays.group_column, entries)
@@ -84,7 +85,7 @@ def disassemble(segment: Segment) -> DisassembledSegment:
 
 
 def _owners(starts: Array) -> Array:
-    """For each row, the box that it belongs to."""
+    """For each row, the number of the box that the row belongs to."""
     sizes: Array = starts[1:].astype(np.int64) - starts[:-1].astype(np.int64)
     return np.repeat(np.arange(len(sizes)), sizes)
 
@@ -98,7 +99,7 @@ def _expand_ranges(starts: Array, sizes: Array) -> Array:
 
 
 def _as_sets(box: Array, column: Array, low: Array, high: Array) -> Tests:
-    """Group intervals into tests: the intervals of one box and column form one set."""
+    """Group intervals into tests: all intervals of one box and column form one set."""
     order = np.lexsort((low, column, box))
     box, column, low, high = box[order], column[order], low[order], high[order]
     first = np.ones(len(box), bool)
@@ -167,11 +168,11 @@ def assemble(source: DisassembledSegment, histograms: Mapping[str, Array] | None
 
 
 def merge_segments(given: Sequence[Segment], dead: Array) -> DisassembledSegment:
-    """Merge the filters of several segments; dead filters, and terms that only they test, are
-    dropped."""
+    """Merge the filters of several segments. Dead filters are dropped, and with them the terms that
+    no other filter tests."""
     parts = [_drop_dead(disassemble(segment), dead) for segment in given]
     parts = _limit_terms(parts)
-    by_name: dict[tuple[bool, str], list[tuple[int, int]]] = {}  # (part, column) by term
+    by_name: dict[tuple[bool, str], list[tuple[int, int]]] = {}  # term -> (part, column)
     for number, part in enumerate(parts):
         for at, term in enumerate(part.terms, 1):
             by_name.setdefault((term.elements, term.text), []).append((number, at))
@@ -188,7 +189,7 @@ def merge_segments(given: Sequence[Segment], dead: Array) -> DisassembledSegment
     whole = _concatenate(
         terms, [_move_tests(part, terms, columns[n], places[n]) for n, part in enumerate(parts)]
     )
-    # the counts of a term that lost cuts in the merge no longer apply, so the term gets no moves
+    # if a term lost cuts in the merge, its counts no longer apply, so it gets no moves
     for number, (part, segment) in enumerate(zip(parts, given, strict=True)):
         before = {id(term): at for at, term in enumerate(segment.terms, 1)}
         whole.moves.append(
@@ -220,7 +221,7 @@ def _drop_dead(source: DisassembledSegment, dead: Array) -> DisassembledSegment:
 
 
 def _choose_tests(tests: Tests, kept: Array) -> Tests:
-    """The tests selected by `kept`, with their interval sets."""
+    """The tests that `kept` selects, with their sets of intervals."""
     several = tests.several[kept]
     has = several >= 0
     sizes = np.diff(tests.set_starts)[several[has]]
@@ -259,7 +260,7 @@ def _prune(source: DisassembledSegment) -> DisassembledSegment:
 
 
 def _used_cuts(source: DisassembledSegment) -> list[Array]:
-    """For each term, which of its cuts are an end point of some test."""
+    """For each term, the indexes of those cuts that are an end point of some test."""
     tests = source.tests
     sizes = [len(term.ranks.cuts) for term in source.terms]
     starts = np.zeros(len(sizes) + 1, np.int64)
@@ -282,8 +283,8 @@ def _used_cuts(source: DisassembledSegment) -> list[Array]:
 
 
 def _limit_terms(parts: list[DisassembledSegment]) -> list[DisassembledSegment]:
-    """Limit the terms to the available columns: the terms with the fewest tests are evaluated
-    instead of indexed."""
+    """Limit the terms to the available columns. If there are too many terms, those with the fewest
+    tests are evaluated instead of indexed."""
     count: dict[str, int] = {}
     lists = {term.text for part in parts for term in part.terms if term.elements}
     for part in parts:
@@ -299,7 +300,7 @@ def _limit_terms(parts: list[DisassembledSegment]) -> list[DisassembledSegment]:
 
 
 def _evaluate_terms(source: DisassembledSegment, texts: set[str]) -> DisassembledSegment:
-    """Evaluate the tests of some terms instead of indexing them."""
+    """Evaluate the tests of some terms row by row instead of indexing them."""
     tests, terms = source.tests, source.terms
     named = np.array([False, *(term.text in texts and not term.elements for term in terms)])
     taken = named[tests.column]
@@ -318,7 +319,7 @@ def _evaluate_terms(source: DisassembledSegment, texts: set[str]) -> Disassemble
 
 
 def _values(tests: Tests, row: int, ranks: Ranks) -> ValueSet:
-    """The set of values that pass a test."""
+    """The set of values with which the test passes."""
     lows, highs = tests.low[row : row + 1], tests.high[row : row + 1]
     if tests.several[row] >= 0:
         first, last = tests.set_starts[tests.several[row] : tests.several[row] + 2]
@@ -332,10 +333,10 @@ def _move_tests(
     columns: Array,
     places: Mapping[int, Array],
 ) -> DisassembledSegment:
-    """Move tests to other columns, and translate their codes to the new positions of the cuts."""
+    """Move tests to other columns, and translate their codes to new positions of the cuts."""
     tests = source.tests
     # a low code is the index of a cut plus 1; a high code is the index of a cut, or the highest
-    # code, which stays the highest
+    # code, which remains the highest code
     starts = np.zeros(len(source.terms) + 2, np.int64)
     lows, highs = [np.zeros(1, np.uint32)], [np.zeros(1, np.uint32)]
     starts[1] = 1

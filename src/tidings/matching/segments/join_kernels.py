@@ -1,8 +1,9 @@
-"""The hot loops of the batch join, compiled by Numba: free functions over arrays.
+"""The hot loops of the batch join: free functions over arrays, which Numba compiles.
 
-Arrays that belong together are passed as a named tuple: `Arrays` of segment.py, and the tuples
-below (n events, C columns), which have the dtype and shape of their arrays. Events, boxes, entries
-and codes are integers. All kernels release the GIL and are cached on disk.
+Arrays that belong together are passed as one named tuple: `Arrays` of segment.py, or one of the
+tuples below (with n events and C columns). Their definitions give the dtype and shape of each
+array. Events, boxes, entries and codes are integers. All kernels release the GIL and are cached on
+disk.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tidings.matching.jit.simd import count_bits, inside, lowest_bit
 
 Array = npt.NDArray[Any]
 NONE = 1 << 62  # higher than any code
-SPARSE = 4  # a term with this many times as many codes as the batch has events is sorted by rank
+SPARSE = 4  # a term with more codes than SPARSE times the events is sorted by rank
 
 
 class ListColumns(NamedTuple):
@@ -27,41 +28,41 @@ class ListColumns(NamedTuple):
     base: Array
     starts: Array  # int64, n + 1 per column: where the codes of each event begin
     codes: Array  # uint32, sorted for each event
-    state: Array  # uint8: a bit per family of the elements; bit 7 if the value is not a list
+    state: Array  # uint8: one bit for each family of the elements; bit 7 if the value is not a list
 
 
 class SortedBatch(NamedTuple):
-    """A batch, sorted by the codes of one access term, K of them.
+    """A batch that is sorted by the codes of one access term. The term has K codes.
 
         codes 0 .. K:  . . 2 . . 5 5 . . .     events have the codes 2, 5 and 5
         by code   starts = 0 0 0 1 1 1 3 3 3 3   used = 2 2 2 5 5 5 NONE ...
         by rank   words  = 0000100100 (bits)     ranks = 0      starts = 0 1 3   used = 2 5 NONE
 
-    If the batch is small, writing arrays of K elements takes longer than the join. Then `starts`
-    and `used` have an element for each distinct code, and the bits of `words` say which codes
-    occur: the rank of a code is the number of set bits below it. With a million filters and 40
-    events, the join then takes a sixth of the time.
+    If the batch is small, writing arrays of K elements takes longer than the join. For such a
+    batch, `starts` and `used` have one element for each distinct code, and the bits of `words` say
+    which codes occur: the rank of a code is the number of set bits below it. With a million filters
+    and 40 events, the join then takes a sixth of the time that it would take with K elements.
     """
 
-    starts: Array  # int64 [K + 1]: where each code (or distinct code) begins
+    starts: Array  # int64 [K + 1]: where the events with each code (or distinct code) begin
     used: Array  # int64 [K + 1]: for each code (or rank), the next code that an event has, or NONE
     words: Array  # uint64 [K // 64 + 1], or empty if the batch is sorted by code
-    ranks: Array  # int64 [K // 64 + 1]: the number of distinct codes below each word; or empty
-    order: Array  # uint32 [n]: the event at each position
-    columns: Array  # uint16 [C, n + 64]: codes in that order, shifted to fit in 16 bits
+    ranks: Array  # int64 [K // 64 + 1]: how many distinct codes are below each word; or empty
+    order: Array  # uint32 [n]: the events in sorted order
+    columns: Array  # uint16 [C, n + 64]: codes in the same order, shifted to fit in 16 bits
     exact: Array  # uint32 [C, n]: codes by event
 
 
 class Accesses(NamedTuple):
-    """The access terms of a segment, A of them, as arrays, int64."""
+    """The A access terms of a segment, as arrays of int64."""
 
     column: Array  # [A]: the column of each term
-    size: Array  # [A]: its number of codes
-    first: Array  # [A]: its first entry
-    last: Array  # [A]: the end of its entries
-    tested_starts: Array  # [A + 1]: where its tested columns begin
-    tested: Array  # the columns that the boxes of its entries test
-    group_starts: Array  # [A + 1]: where its groups of entries begin; see segment.py
+    size: Array  # [A]: how many codes the term has
+    first: Array  # [A]: where the entries of a term begin
+    last: Array  # [A]: where the entries of a term end
+    tested_starts: Array  # [A + 1]: where the tested columns of a term begin
+    tested: Array  # the columns that the boxes of a term's entries test
+    group_starts: Array  # [A + 1]: where a term's groups of entries begin; see segment.py
     group_end: Array  # the end of each group
     group_width: Array  # the greatest width in each group
 
@@ -69,10 +70,10 @@ class Accesses(NamedTuple):
 class Pairs(NamedTuple):
     """Output buffers of a join, uint32."""
 
-    out_event: Array  # the events of matches
-    out_slot: Array  # the slots of their filters
-    rest_event: Array  # the events of pairs that must still be evaluated
-    rest_box: Array  # the boxes of these pairs
+    out_event: Array  # for each match, its event
+    out_slot: Array  # for each match, the slot of its filter
+    rest_event: Array  # for each pair that must still be evaluated, its event
+    rest_box: Array  # for each of these pairs, its box
 
 
 @kernel
@@ -97,7 +98,7 @@ def sort_by_code(codes, count, order, starts):  # type: ignore[no-untyped-def]
 def sort_by_rank(codes, count, batch):  # type: ignore[no-untyped-def]
     """Fill `order`, `starts`, `used`, `words` and `ranks` of a SortedBatch that is sorted by rank.
 
-    codes uint32 [n], each below `count`.
+    `codes` is uint32 [n]; each code is below `count`.
     """
     words, ranks, starts, used = batch.words, batch.ranks, batch.starts, batch.used
     last = count // 64 + 1
@@ -126,7 +127,7 @@ def sort_by_rank(codes, count, batch):  # type: ignore[no-untyped-def]
 
 @kernel
 def rank_of(batch, code):  # type: ignore[no-untyped-def]
-    """The number of distinct codes of a SortedBatch below `code`, which is at most K."""
+    """How many distinct codes of a SortedBatch are below `code`; `code` is at most K."""
     word = code >> 6
     below = (np.uint64(1) << np.uint64(code & 63)) - np.uint64(1)
     return batch.ranks[word] + count_bits(batch.words[word] & below)
@@ -134,22 +135,22 @@ def rank_of(batch, code):  # type: ignore[no-untyped-def]
 
 @kernel
 def events_below(batch, code):  # type: ignore[no-untyped-def]
-    """The number of events of a SortedBatch with codes below `code`, which is at most K."""
+    """How many events of a SortedBatch have codes below `code`; `code` is at most K."""
     return batch.starts[code if batch.words.shape[0] == 0 else rank_of(batch, code)]
 
 
 @kernel
 def next_code(batch, code):  # type: ignore[no-untyped-def]
-    """The lowest code from `code` on that an event of a SortedBatch has, or NONE."""
+    """The lowest code of an event in a SortedBatch that is not below `code`, or NONE."""
     return batch.used[code if batch.words.shape[0] == 0 else rank_of(batch, code)]
 
 
 @kernel
 def permute(columns, wanted, order, out):  # type: ignore[no-untyped-def]
-    """out[c, i] = columns[c, order[i]] for the wanted columns (int64); the padding is not set.
+    """out[c, i] = columns[c, order[i]] for the wanted columns (int64); the padding is kept.
 
-    columns uint16 [C, n]; order uint32 [m], in which an event may occur several times or not at
-    all; out uint16 [C, m + 64].
+    `columns` is uint16 [C, n]. `order` is uint32 [m]; an event may occur in it several times or not
+    at all. `out` is uint16 [C, m + 64].
     """
     for w in range(wanted.shape[0]):
         source, target = columns[wanted[w]], out[wanted[w]]
@@ -159,8 +160,8 @@ def permute(columns, wanted, order, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def interval_holds(lows, highs, first, last, code):  # type: ignore[no-untyped-def]
-    """Whether a code lies in one of the intervals `first` to `last` - 1, which are sorted and
-    disjoint. `lows` and `highs` are uint32; both ends of an interval are included."""
+    """Whether a code lies in one of the intervals from `first` to `last` - 1; the intervals are
+    sorted and disjoint. `lows` and `highs` are uint32; both ends of an interval are included."""
     low, high = np.int64(first), np.int64(last)
     while low < high:
         middle = (low + high) >> 1
@@ -173,9 +174,9 @@ def interval_holds(lows, highs, first, last, code):  # type: ignore[no-untyped-d
 
 @kernel
 def list_outcome(lists, event, wanted, comparable):  # type: ignore[no-untyped-def]
-    """The outcome of array_contains: 1 (unknown), 2 (false) or 4 (true).
+    """The result of array_contains, as one bit: 1 (unknown), 2 (false) or 4 (true).
 
-    If an element is not comparable with the wanted element, "false" becomes "unknown".
+    If an element of the list can't be compared with the wanted element, "false" becomes "unknown".
     """
     first, last = lists.starts[event], lists.starts[event + 1]
     end = last
@@ -210,8 +211,7 @@ def extras_hold(arrays, box, event, exact, lists):  # type: ignore[no-untyped-de
 
 @kernel
 def find_used(starts, size, used):  # type: ignore[no-untyped-def]
-    """Set `used` from `starts`, for `size` codes; see SortedBatch for both
-    arrays."""
+    """Compute `used` from `starts`, for `size` codes; for both arrays, see SortedBatch."""
     used[size] = NONE
     for code in range(size - 1, -1, -1):
         used[code] = code if starts[code + 1] > starts[code] else used[code + 1]
@@ -219,8 +219,8 @@ def find_used(starts, size, used):  # type: ignore[no-untyped-def]
 
 @kernel
 def first_from(values, first, last, least):  # type: ignore[no-untyped-def]
-    """The place of the first of the sorted values [first, last) that is not below `least`.
-    values: integers of any dtype."""
+    """The index of the first value that is not below `least`. The values [first, last) are sorted,
+    and are integers of any dtype."""
     while first < last:
         middle = (first + last) >> 1
         if np.int64(values[middle]) < least:
@@ -232,17 +232,17 @@ def first_from(values, first, last, least):  # type: ignore[no-untyped-def]
 
 @kernel
 def next_hit(position, last, width, low, high, batch):  # type: ignore[no-untyped-def]
-    """The next entry of a group that contains the code of an event; `last` if there is none.
+    """The next entry of a group with an interval that contains the code of an event, or `last`.
 
-    The entries of a group are sorted by their low ends, and none is wider than `width`. So entries
-    that end before the next used code are skipped together. low, high uint32 [E]: the intervals of
-    the entries; used: see SortedBatch.
+    The entries of a group are sorted by their low ends, and no entry is wider than `width`. So
+    entries that end before the next code in use are skipped together. `low` and `high` (uint32 [E])
+    are the intervals of the entries; for `used`, see SortedBatch.
     """
     while position < last:
         code = next_code(batch, np.int64(low[position]))
         if code <= np.int64(high[position]):
             return position
-        least = code - width  # an entry that begins earlier does not reach the code
+        least = code - width  # an entry that begins below `least` ends before the code
         position += 1
         end = last
         if position < last and np.int64(low[position]) >= least:
@@ -255,10 +255,10 @@ def next_hit(position, last, width, low, high, batch):  # type: ignore[no-untype
 def join_group(  # type: ignore[no-untyped-def]
     position, last, width, arrays, batch, lists, dead, many, pairs, counts, n_out, n_rest
 ):
-    """The batch join of the entries [position, last) of one group against a sorted batch.
+    """The batch join of a sorted batch with the entries [position, last) of one group.
 
-    The events that pass the access test of an entry form one slice of the order; the other tests
-    run over this slice, 64 events at a time. Matches are appended to `pairs.out_*`, after the first
+    In this order, the events that pass the access test of an entry form one slice; the other tests
+    run over the slice, 64 events at a time. Matches are appended to `pairs.out_*`, after the first
     `n_out`; pairs that must still be evaluated are appended to `pairs.rest_*`, after the first
     `n_rest`. The kernel stops early when an output could overflow. If `counts` (int64 per event) is
     not empty, matches of filters with one box are counted there and not written. `dead` and `many`,
@@ -320,8 +320,8 @@ def join_group(  # type: ignore[no-untyped-def]
 def join_access(  # type: ignore[no-untyped-def]
     access, position, accesses, arrays, batch, lists, dead, many, pairs, counts, n_out, n_rest
 ):
-    """The batch join of one access term, group by group, from an entry on; see `join_group`,
-    also for the other arguments. accesses: Accesses."""
+    """The batch join of one access term, group by group, from an entry on; see `join_group`, also
+    for the other arguments. `accesses` is `Accesses`."""
     for group in range(accesses.group_starts[access], accesses.group_starts[access + 1]):
         end = accesses.group_end[group]
         if position < end:
@@ -336,11 +336,12 @@ def join_access(  # type: ignore[no-untyped-def]
 
 @kernel
 def join_all(access, position, accesses, exact, coarse, arrays, lists, dead, many, pairs, counts):  # type: ignore[no-untyped-def]
-    """The batch join of all access terms, from entry `position` of term `access` on.
+    """The batch join of all access terms; it starts at entry `position` of term `access`.
 
-    exact uint32 [C, n], coarse uint16 [C, n + 64]: the codes of the batch. With few events, calling
-    three kernels for each term would take longer than the join. Returns (term reached, entry
-    reached, number of matches, number of pairs to evaluate); the term is A when all is done.
+    exact uint32 [C, n], coarse uint16 [C, n + 64]: the codes of the batch. If there are few events,
+    calling three kernels for each term would take longer than the join itself. Returns (term
+    reached, entry reached, number of matches, number of pairs to evaluate); the term is A when all
+    terms are done.
     """
     most = accesses.size.max() + 1
     starts, used = np.empty(most, np.int64), np.empty(most, np.int64)
@@ -350,7 +351,7 @@ def join_all(access, position, accesses, exact, coarse, arrays, lists, dead, man
     n_out, n_rest = np.int64(0), np.int64(0)
     while access < accesses.column.shape[0]:
         size, codes = accesses.size[access], exact[accesses.column[access]]
-        by_rank = 1 if SPARSE * codes.shape[0] < size else 0  # else `words` and `ranks` are empty
+        by_rank = 1 if SPARSE * codes.shape[0] < size else 0  # 0: `words` and `ranks` stay empty
         batch = SortedBatch(
             starts, used, words[: by_rank * len(words)], ranks[: by_rank * len(ranks)], order,
             permuted, exact,
@@ -375,9 +376,10 @@ def join_all(access, position, accesses, exact, coarse, arrays, lists, dead, man
 
 @kernel
 def count_codes(exact, columns, places, step, flat):  # type: ignore[no-untyped-def]
-    """Count the codes of every `step`th event in some columns: adds 1 to flat[places[c] + code].
+    """Count the codes that every `step`th event has in some columns: each code adds 1 to
+    flat[places[c] + code].
 
-    exact uint32 [C, n]; columns, places int64; flat float64.
+    `exact` is uint32 [C, n], `columns` and `places` are int64, `flat` is float64.
     """
     for c in range(columns.shape[0]):
         codes = exact[columns[c]]
@@ -387,7 +389,8 @@ def count_codes(exact, columns, places, step, flat):  # type: ignore[no-untyped-
 
 @kernel
 def count_events(events, starts):  # type: ignore[no-untyped-def]
-    """Add the matches of each event (uint32 [P]) to starts[event + 1] (int64 [n + 1])."""
+    """Add the occurrences of each event in `events` (uint32 [P]) to starts[event + 1]. `starts` is
+    int64 [n + 1]."""
     for i in range(events.shape[0]):
         starts[np.int64(events[i]) + 1] += 1
 
@@ -397,7 +400,7 @@ def put_slots(events, slots, many, place, out):  # type: ignore[no-untyped-def]
     """Write slots (uint32 [P]) to the next free position of their event, and advance `place` (int64
     [n]).
 
-    `many`, uint8 [slots], marks filters with several boxes, the only filters whose slots can
+    `many`, uint8 [slots], marks the filters with several boxes; only the slots of these filters can
     repeat. Returns whether any of the slots belongs to such a filter.
     """
     repeats = False
@@ -411,7 +414,8 @@ def put_slots(events, slots, many, place, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def drop_repeats(starts, out, many, seen):  # type: ignore[no-untyped-def]
-    """Keep each slot once per event, in the same array. Returns how many slots remain.
+    """Keep each slot once per event; the slots that remain are moved to the front of `out`. Returns
+    how many slots remain.
 
     starts int64 [n + 1], updated; out uint32; seen int64 [slots], filled with -1.
     """

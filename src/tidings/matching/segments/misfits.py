@@ -1,10 +1,10 @@
 """The filters of a segment that don't fit columns of given types; see filters/misfits.py.
 
-A term whose cuts all lie in the family of its column has no misfits; two bisections check this. For
-other terms, the tests are recovered from the arrays and checked all at once. So the usual answer,
-"none", costs one step per term and residual, however many filters test them: 0.1 ms for 200,000
-filters of four tests. If there are misfits, the search takes 1.1 s for the same filters (two busy
-cores).
+If all cuts of a term lie in the family of its column, the term has no misfits; two bisections check
+this. For other terms, the tests are reconstructed from the arrays and checked together. So the
+usual answer, "none", costs one step per term and residual, however many filters test them: 0.1 ms
+for 200,000 filters of four tests. For the same filters, a search that finds misfits takes 1.1 s (on
+two busy cores).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NULL_CUTS = set(sets.NULL.cuts)
 
 
 def find_misfits(segments: Iterable[Segment], types: Types) -> dict[Misfit, Array]:
-    """The misfits, each with the slots of the filters that have it, ascending."""
+    """Find the misfits, and for each the slots of the filters that have it, in ascending order."""
     found: Found = {}
     for segment in segments:
         here: Found = {}
@@ -52,8 +52,8 @@ def find_misfits(segments: Iterable[Segment], types: Types) -> dict[Misfit, Arra
 
 
 def _find_wide(segment: Segment, types: Types) -> tuple[set[int], Found]:
-    """The slots of the wide filters, and their misfits. The index holds only a part of the tests of
-    a wide filter, so the form as a whole is judged."""
+    """The slots of the wide filters, and the misfits of these filters. The index contains only some
+    tests of a wide filter, so the whole form is checked."""
     wide: set[int] = set()
     found: Found = {}
     for box, rest in segment.rest.items():
@@ -66,8 +66,8 @@ def _find_wide(segment: Segment, types: Types) -> tuple[set[int], Found]:
 
 
 def _program_slots(segment: Segment) -> Slots:
-    """The filters with programs of another dialect, by the columns that the programs read. Such a
-    filter fits a column if one of its tests does; see filters/misfits.py."""
+    """The filters with programs of another dialect, by the columns that these programs read. Such a
+    filter fits a column if one of its tests fits; see filters/misfits.py."""
     reads = {
         text: attributes_of(node)
         for text, node in segment.opaque.items()
@@ -88,10 +88,10 @@ def _fitting_slots(
     wrong: Mapping[int, Array | None],
     wrong_rest: Mapping[str, set[int] | None],
 ) -> Slots:
-    """The filters that have a program and a test that fits, by the column that the test reads.
+    """The filters that have a program and a test that fits, by the column of this test.
 
-    `wrong` has, by column, the slots whose test does not fit (None: all of them); `wrong_rest` has
-    the same by term, for residuals."""
+    `wrong` has, for each column, the slots with a test that does not fit (None: all slots);
+    `wrong_rest` has the same for each term of the residuals."""
     apart = disassemble(segment)
     element_boxes: dict[int, list[int]] = {}
     for element in apart.elements:
@@ -127,7 +127,7 @@ _NO_SLOTS: Array = np.zeros(0, np.uint32)
 
 
 def find_readers(segments: Iterable[Segment], path: Path) -> Array:
-    """The slots of the filters that read an attribute, ascending."""
+    """The slots of the filters that read an attribute, in ascending order."""
     out: list[Array] = [np.zeros(0, np.uint32)]
     for segment in segments:
         columns = [
@@ -148,10 +148,10 @@ def find_readers(segments: Iterable[Segment], path: Path) -> Array:
 
 
 def _find_indexed(segment: Segment, types: Types, found: Found) -> dict[int, Array | None]:
-    """Find the misfits of indexed tests. Return, by column, the slots whose test does not fit and
-    also fails if there is no value; None stands for all slots."""
-    wrong: dict[int, Misfit] = {}  # by column: for these terms, all tests are misfits
-    # by column: for these terms, tests that allow none of these values are misfits
+    """Find the misfits of indexed tests. Return, by column, the slots of the filters with a test
+    that does not fit and that also fails for an absent value; None stands for all slots."""
+    wrong: dict[int, Misfit] = {}  # by column: for these terms, every test is a misfit
+    # by column: for these terms, a test is a misfit if it allows none of these values
     doubtful: dict[int, ValueSet] = {}
     for column, term in enumerate(segment.terms, 1):
         one = _misfit_of_list(term.node, types) if term.elements else None
@@ -181,7 +181,7 @@ def _find_indexed(segment: Segment, types: Types, found: Found) -> dict[int, Arr
 
 
 def _misfit_of_list(node: Expression, types: Types) -> Misfit | None:
-    """The misfit of `array_contains`, whose term is the list."""
+    """The misfit of `array_contains`; the term of such a test is the list."""
     domain = domain_of(node, types)
     if domain is None or domain == sets.LISTS:
         return None
@@ -189,7 +189,7 @@ def _misfit_of_list(node: Expression, types: Types) -> Misfit | None:
 
 
 def _all_inside(cuts: list[Cut], domain: ValueSet) -> bool:
-    """Whether all cuts, except those around null, lie within a family."""
+    """Whether all cuts lie within one family, apart from the cuts around null."""
     first, last = domain.cuts[0], domain.cuts[1] if len(domain.cuts) > 1 else (sets.OTHER + 1,)
     before, after = bisect_left(cuts, first), bisect_right(cuts, last)
     return after == len(cuts) and all(cut in _NULL_CUTS for cut in cuts[:before])
@@ -225,7 +225,7 @@ _FAMILY = [
 
 
 def _intervals(tests: Tests, rows: Array) -> tuple[Array, Array, Array]:
-    """All intervals of some tests: the index of the row, the low code and the high code of each."""
+    """All intervals of some tests, each with the index of its row, its low and its high code."""
     several = tests.several[rows]
     one = np.flatnonzero(several < 0)
     many = np.flatnonzero(several >= 0)
@@ -240,15 +240,15 @@ def _intervals(tests: Tests, rows: Array) -> tuple[Array, Array, Array]:
 
 
 def _find_rest(segment: Segment, types: Types, found: Found) -> dict[str, set[int] | None]:
-    """Find the misfits of residuals. Return, by term, the slots whose test does not fit and also
-    fails if there is no value; None stands for all slots."""
+    """Find the misfits of residuals. Return, by term, the slots of the filters with a test that
+    does not fit and that also fails for an absent value; None stands for all slots."""
     wrong = {
         text: one
         for text, node in segment.opaque.items()
         if (one := misfit_of_term(node, types)) is not None
     }
     slot_of = segment.arrays.box_slot
-    # for terms that have no column because none was left
+    # only for terms without a column, because no column was left
     allowed: dict[tuple[int, str], ValueSet] = {}
     for box, rest in segment.rest.items():
         for one in {wrong[text] for text, _ in rest.tests if text in wrong}:

@@ -1,9 +1,10 @@
-"""A segment in use: batches of events are joined with it, and single events are looked up in it.
+"""A segment in use: batches of events are joined with the segment, and single events are looked up
+in it.
 
-For each access term, the batch join sorts the batch by the codes of the term, permutes the other
-columns accordingly, and runs over the entries. One kernel does this for all terms; terms whose
-values are elements of lists are done one by one. Only the tables of the encoders are kept between
-calls.
+For each access term, the batch join sorts the batch by the codes of the term, puts the other
+columns into the same order, and runs over the entries. One kernel does this for all terms, except
+for terms whose values are elements of lists, which are done one by one. Only the tables of the
+encoders are kept between calls.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ Array = npt.NDArray[Any]
 Watch = Callable[[Array], None]  # called with the codes of an event
 ROOM = 1 << 20  # the smallest size of an output buffer, in pairs
 PADDING = 64
-# if there are at most this many slots per match, a pass over all slots is faster than sorting
+# if there are at most this many slots per match, a pass over all slots is faster than sorting the
+# matches
 DENSE = 256
-FEW = 32  # for up to this many matches, Python is faster than NumPy
-_INDEX = np.dtype(np.intp)  # the index type that NumPy uses without a copy
+FEW = 32  # for at most this many matches, Python is faster than NumPy
+_INDEX = np.dtype(np.intp)  # NumPy takes indexes of this type without a copy
 
 
 class Access(msgspec.Struct, frozen=True):
@@ -50,7 +52,7 @@ class Access(msgspec.Struct, frozen=True):
     first: int
     last: int
     tested: Array
-    groups: Array  # the groups of these entries
+    groups: Array  # the groups to which these entries belong
 
 
 class Codes(msgspec.Struct, frozen=True):
@@ -62,7 +64,7 @@ class Codes(msgspec.Struct, frozen=True):
 
 
 class Part:
-    """A segment with its encoders. Safe to use from several threads at once."""
+    """A segment, with the encoders of its terms. Safe to use from several threads at once."""
 
     def __init__(
         self,
@@ -71,8 +73,8 @@ class Part:
         ready: Probe | None = None,
         skipped: Array | None = None,
     ) -> None:
-        """`skipped` has the boxes that are not searched, because their filters are evaluated as
-        diagrams; `ready` is the index of the other boxes."""
+        """`skipped` contains the boxes that are not searched, because the filters of these boxes
+        are evaluated as diagrams; `ready` is the index of the other boxes."""
         self.segment = segment
         self._skipped = skipped
         self._searched = segment if skipped is None else without_entries(segment, skipped)
@@ -91,7 +93,7 @@ class Part:
         self._accesses = _stack_accesses(
             [one for one in accesses if one.column not in of_lists], self._searched
         )
-        # whether everything that the kernel finds is a match
+        # True if everything that the kernel finds is a match
         self._sure = not segment.rest.keys() - set([] if skipped is None else skipped.tolist())
         self._several = bool(segment.many.any())  # a filter with two boxes may match twice
         self._has_lists = any(term.elements for term in segment.terms)
@@ -99,15 +101,15 @@ class Part:
 
     @property
     def is_probed(self) -> bool:
-        """Whether single events have been looked up in this part."""
+        """Whether this part has already been searched for a single event."""
         return "_for_one" in self.__dict__
 
     def prepare(self) -> None:
-        """Build the tables for single events now, so that the first event need not wait."""
+        """Build the tables for single events now, so that no event has to wait for them."""
         _ = self._reader, self._probe_tables
 
     def with_segment(self, segment: Segment) -> Part:
-        """The same part with a segment that has other slots."""
+        """The same part, but with a segment that has other slots."""
         ready = self.__dict__.get("index", self._ready)
         return Part(segment, self._counts, ready, self._skipped)
 
@@ -118,7 +120,7 @@ class Part:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all arrays, including those for single events once they are built."""
+        """The bytes that all arrays take, including those for single events if they are built."""
         ready = self.__dict__.get("index", self._ready)
         return self.segment.arrays.nbytes + (0 if ready is None else ready.nbytes)
 
@@ -155,9 +157,9 @@ class Part:
         """Return (event, slot) of every match, in chunks. A filter with several boxes may occur
         more than once.
 
-        `watch` is called with the codes of the batch, for statistics. With `counts` (int64 per
-        event), matches of filters with one box that need no evaluation are counted there and not
-        returned.
+        `watch` is called with the codes of the batch, to collect statistics. If `counts` (int64 per
+        event) is given, those matches of filters with one box that need no evaluation are counted
+        there, and not returned.
         """
         if not len(self._searched.arrays.entry_box):
             return []  # all filters are evaluated as diagrams
@@ -214,7 +216,8 @@ class Part:
         unsure: list[tuple[Array, Array]],
         counts: Array,
     ) -> None:
-        """Join the batch with the entries of an access term whose values are elements of lists."""
+        """Join the batch with the entries of one access term. The values of this term are the
+        elements of lists."""
         all_ = self._list_accesses
         batch = self._sort_elements(int(all_.column[access]), int(all_.size[access]), codes)
         first, end = all_.tested_starts[access : access + 2]
@@ -229,8 +232,8 @@ class Part:
             _keep(pairs, n_out, n_rest, found, unsure)
 
     def _sort_elements(self, column: int, size: int, codes: Codes) -> SortedBatch:
-        """The events sorted by the codes of their elements. An event occurs once for each
-        element."""
+        """The events, sorted by the codes of the elements of their lists. An event occurs once for
+        each of its elements."""
         base = codes.lists.base[column]
         starts, used = np.zeros(size + 1, np.int64), np.empty(size + 1, np.int64)
         begin = codes.lists.starts[base : base + codes.exact.shape[1] + 1]
@@ -258,7 +261,7 @@ class Part:
 
     @cached_property
     def _probe_tables(self) -> tuple[tuple[Any, ...], Array]:
-        """The kernel's arguments that are the same for all events: arrays, and their pointer
+        """The arguments of the kernel that are the same for all events: arrays, and their pointer
         table."""
         encoders = [None if term.elements else encoder for _, term, encoder in self._columns]
         kept = integer_codes(encoders), self._searched.arrays, self.index
@@ -277,8 +280,8 @@ class Part:
     def probe_json(
         self, text: str | bytes, dead: Array, watch: Watch | None = None
     ) -> Array | None:
-        """The slots of the filters that match one event, given as JSON text; None if the whole
-        event is needed, or if the text can't be decoded."""
+        """The slots of the filters that match one event, which is given as JSON text. None if the
+        whole event is needed, or if the text can't be decoded."""
         values = self._reader.of_json(text) if self._sure else None
         if values is None:
             return None
@@ -304,7 +307,7 @@ class Part:
         return found[:count]
 
     def _check_rest(self, boxes: Array, event: Event) -> Array:
-        """The boxes whose remaining conditions the event passes."""
+        """Those of the boxes whose remaining conditions are true for the event."""
         values: dict[str, Key] = {}
         rest, segment = self.segment.rest, self.segment
         kept = [
@@ -327,8 +330,8 @@ class Part:
 
 
 def _drop_repeats(slots: Array) -> Array:
-    """Keep each slot once. Most events match few filters, through one box each; for these events, a
-    single NumPy call would take longer than everything else."""
+    """Keep each slot only once. Most events match few filters, each through one box; for such an
+    event, a single call to NumPy would take longer than all other work."""
     if len(slots) <= FEW and len(set(slots.tolist())) == len(slots):
         return slots
     size = int(slots.max()) + 1
@@ -340,7 +343,7 @@ def _drop_repeats(slots: Array) -> Array:
 
 
 def without_entries(segment: Segment, boxes: Array) -> Segment:
-    """The segment without the entries of some boxes, which are then never found."""
+    """The segment without the entries of these boxes, so that a search never finds the boxes."""
     arrays = segment.arrays
     skipped = np.zeros(len(arrays.box_slot), bool)
     skipped[boxes] = True
@@ -374,7 +377,7 @@ def _accesses(segment: Segment) -> Iterator[Access]:
 
 
 def _stack_accesses(given: Sequence[Access], segment: Segment) -> Accesses:
-    """The access terms as arrays, for a kernel."""
+    """The access terms as arrays that a kernel can use."""
     sizes = [len(segment.terms[one.column - 1].ranks) if one.column else 1 for one in given]
     none = np.zeros(0, np.int64)
     tested, groups = [one.tested for one in given], [one.groups for one in given]
@@ -399,13 +402,13 @@ def _keep(
     found: list[tuple[Array, Array]],
     unsure: list[tuple[Array, Array]],
 ) -> None:
-    """Add what a join wrote into its buffers."""
+    """Add the pairs that a join wrote into its buffers."""
     found.append((pairs.out_event[:n_out], pairs.out_slot[:n_out]))
     if n_rest:
         unsure.append((pairs.rest_event[:n_rest], pairs.rest_box[:n_rest]))
 
 
-_BY_CODE = np.empty(0, np.uint64), np.empty(0, np.int64)  # `words` and `ranks` of a SortedBatch
+_BY_CODE = np.empty(0, np.uint64), np.empty(0, np.int64)  # `words`, `ranks` of a SortedBatch
 _NO_COUNTS = np.zeros(0, np.int64)
 _NO_LISTS = (np.zeros(1, np.int64), np.zeros(1, np.uint32), np.zeros(1, np.uint8))
 

@@ -1,10 +1,10 @@
 """The index for single events: boxes are found by two of their tests at once.
 
-Sorting is worthwhile only for a batch. For a single event, boxes are looked up, and a single test
-per box lets too many boxes through: if filters have popular values and wide ranges, thousands of
-100,000 boxes pass their best test. So the codes of every column are divided into bins with about
-equally many events each. Each pair of columns that has the two best tests of many boxes gets a grid
-of cells:
+Sorting is worthwhile only for a batch. For a single event, boxes are looked up. One test per box
+would let too many boxes through: if filters have popular values and wide ranges, one event passes
+the best tests of thousands out of 100,000 boxes. So the codes of every column are divided into bins
+that contain about equally many events. If many boxes have their two best tests in the same pair of
+columns, this pair gets a grid of cells:
 
                     bins of b
               +-----+-----+-----+-----+       A box is in all cells that its two intervals touch. An
@@ -13,13 +13,14 @@ of cells:
               |     |     |   y | z   |       boxes that fail need no further memory access.
               +-----+-----+-----+-----+
 
-Every event needs one lookup for each pair of columns, even if the cell is empty. So boxes with a
-rare pair are not put in a grid. These boxes are kept as *single* entries, grouped by similar width
-and sorted by their low ends. In each group, the entries that can contain a given code form a slice.
+Every event needs one lookup for each pair of columns, even if the cell is empty. So a box is not
+put in a grid if few boxes have its pair of columns. Such boxes are kept as *single* entries, in
+groups of similar width, sorted by their low ends. In each group, the entries that can contain a
+given code are next to each other.
 
-Cost: 20 bytes per record, and 1 to MOST_CELLS records per box (1.7 for filters of the workload
-`mixed`); 18 bytes per single entry, and up to 32 for the index of points; 4 bytes per cell. Looking
-up a pair takes as long as a dozen single entries.
+Cost: 20 bytes per record, with 1 to MOST_CELLS records per box (1.7 for filters of the workload
+`mixed`); 18 bytes per single entry, plus up to 32 for the index of points; 4 bytes per cell.
+Looking up one pair of columns takes as long as visiting a dozen single entries.
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ from tidings.matching.segments.probe_kernels import Group, Interval, Pair, Probe
 from tidings.matching.segments.segment import Segment
 
 Array = npt.NDArray[Any]
-# bins per column: a few bins fit into the cache, more bins let fewer boxes through
+# bins per column: with few bins, the tables fit into the cache; with more bins, fewer boxes pass
 BINS, FINE_BINS = 16, 32
-MANY = 1 << 18  # from this many entries on, finer bins are worthwhile
-MOST_CELLS = 64  # a box that would be in more cells stays single
+MANY = 1 << 18  # finer bins are worthwhile if there are at least this many entries
+MOST_CELLS = 64  # a box that would be in more cells than this stays a single entry
 MOST_CODES = 8  # points are indexed by code if there are at most this many codes per entry
-LEAST_VISITS = 3  # a pair is worthwhile if it saves an event this many visits of entries
+LEAST_VISITS = 3  # a pair is worthwhile if it saves each event this many visits to entries
 
 
 class _Entries(msgspec.Struct):
-    """One row per entry: its column and interval, its box, and the box's next two tests."""
+    """One row per entry: its column and interval, its box, and the next two tests of that box."""
 
     column: Array
     low: Array
@@ -57,7 +58,7 @@ class _Entries(msgspec.Struct):
 
 
 class _Grid(msgspec.Struct):
-    """The entries that are placed in cells."""
+    """The entries that belong in cells."""
 
     rows: Array
     pair: Array
@@ -68,8 +69,8 @@ class _Grid(msgspec.Struct):
 
 
 def build_probe(segment: Segment, counts: Mapping[str, Array] | None = None) -> Probe:
-    """Build the probe of a segment. `counts` maps the text of a term to the number of events per
-    code."""
+    """Build the probe of a segment. `counts` maps the text of a term to the number of events with
+    each code."""
     entries = _entries(segment)
     share = _shares(segment, entries, counts or {})
     starts, bins = _bins(share, FINE_BINS if len(entries.box) >= MANY else BINS)
@@ -115,7 +116,7 @@ def _entries(segment: Segment) -> _Entries:
 
 
 def _shares(segment: Segment, entries: _Entries, counts: Mapping[str, Array]) -> list[Array]:
-    """For each column, the estimated share of events that have each coarse code."""
+    """For each column and each coarse code, the estimated share of events that have the code."""
     arrays, shift = segment.arrays, segment.arrays.shift
     out = [np.ones(1)]
     for at, term in enumerate(segment.terms, 1):
@@ -133,7 +134,7 @@ def _shares(segment: Segment, entries: _Entries, counts: Mapping[str, Array]) ->
 
 
 def _bins(share: list[Array], most: int) -> tuple[Array, Array]:
-    """The bins of all columns, concatenated, and where each column begins."""
+    """The bins of all columns, one column after another, and where each column begins."""
     starts = np.zeros(len(share) + 1, np.int64)
     found = []
     for at, weight in enumerate(share):
@@ -155,7 +156,7 @@ def _grid(
     total = np.concatenate([[0.0], np.cumsum(np.concatenate(share))])
     visits = total[starts[column] + high + 1] - total[starts[column] + low]
 
-    # the columns of a pair are sorted, whichever of the two has the access test
+    # sort the two columns of a pair, so that it doesn't matter which of them has the access test
     access = np.column_stack([column, low, high - low])
     second = entries.second[rows].astype(np.int64)
     swap = (second[:, Interval.COLUMN] < column)[:, None]
@@ -187,7 +188,7 @@ def _grid(
 
 
 def _pairs(one: Array, two: Array, starts: Array, bins: Array) -> tuple[Array, int]:
-    """The rows of `pairs`, and their total number of cells."""
+    """The rows of `pairs`, and how many cells all pairs have together."""
     out = np.zeros((len(one), len(Pair)), np.int64)
     if len(one) == 0:
         return out, 0
@@ -213,8 +214,8 @@ def _content(entries: _Entries, rows: Array, one: Array, two: Array) -> Array:
 
 
 def _groups(segment: Segment, alone: Array, low: Array) -> tuple[Array, Array]:
-    """The groups of single entries, and the index of groups of points: for each code, where its
-    entries begin."""
+    """The groups of single entries. For groups of points also the index: where the entries of each
+    code begin."""
     arrays = segment.arrays
     places = np.concatenate([[0], np.cumsum(alone)])
     first, last = places[arrays.group_start], places[arrays.group_end]

@@ -1,6 +1,6 @@
 """The hot loops for a single event; probe.py explains the data structure.
 
-Sizes: C columns, P pairs, Q cells, R records, G groups, S single entries.
+The letters in sizes: C columns, P pairs, Q cells, R records, G groups, S single entries.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ Array = npt.NDArray[Any]
 
 
 class Pair(IntEnum):
-    """The columns of `pairs`: two columns of the segment, called A and B, with a grid."""
+    """The columns of `pairs`. Each pair consists of two columns of the segment, A and B, and has a
+    grid."""
 
     A = 0
     B = 1
     CELL = 2  # the first cell
-    BINS = 3  # the number of bins of B
+    BINS = 3  # how many bins B has
 
 
 class Record(IntEnum):
@@ -42,22 +43,24 @@ class Record(IntEnum):
     C_LOW = 5
     C_WIDTH = 6
     UNUSED = 7
-    BOX = 8  # the low half of the number
+    BOX = 8  # the low half of the number of the box
     BOX_HIGH = 9  # the high half
 
 
 class Group(IntEnum):
-    """The columns of `groups`: single entries of one column and of similar width."""
+    """The columns of `groups`. A group is a range of single entries of one column, of similar
+    width."""
 
     COLUMN = 0
     FIRST = 1  # the entries [FIRST, END)
     END = 2
     WIDTH = 3  # the greatest width of an entry
-    INDEX = 4  # where the group's index of points begins in single_index, or -1
+    INDEX = 4  # where the index of points of the group begins in single_index; -1 if there is none
 
 
 class Interval(IntEnum):
-    """The columns of an array of tests: the column of the segment, and an interval of codes."""
+    """The columns of an array of tests: the number of a column of the segment, and an interval of
+    codes."""
 
     COLUMN = 0
     LOW = 1
@@ -65,7 +68,7 @@ class Interval(IntEnum):
 
 
 class Span(IntEnum):
-    """The columns of an array of spans: the bins of A and of B that an entry touches."""
+    """The columns of an array of spans. A span is the bins of A and of B that an entry touches."""
 
     A_FIRST = 0
     A_LAST = 1
@@ -86,15 +89,15 @@ class Probe(NamedTuple):
     single_high: UInt32  # [S]
     single_box: UInt32  # [S]
     single_first: Annotated[Array, ArrayField(np.uint16, len(Interval))]
-    """[S]: the next test of the box."""
-    single_index: UInt32  # for each code of an indexed column, where its entries begin
+    """[S]: the next test of the entry's box."""
+    single_index: UInt32  # where the entries of each code of an indexed column begin
 
     @property
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self)
 
 
-TABLE = (IntegerCodes, Arrays, Probe)  # the tuples in the pointer table of `probe`
+TABLE = (IntegerCodes, Arrays, Probe)  # the named tuples in the pointer table of `probe`
 _views = views_of(*TABLE)
 
 
@@ -129,11 +132,11 @@ def fill_cells(spans, pair, pairs, cells, content, records):  # type: ignore[no-
 
 @kernel
 def left_holds(table, box, skipped, coarse, exact, dead, lists):  # type: ignore[no-untyped-def]
-    """Whether a box passes its extras and all its tests except the first `skipped` ones.
+    """Whether a box passes its extras, and all its tests after the first `skipped` ones.
 
-    This function takes the table instead of its views, because the views are 150 numbers that would
-    be put on the stack for each call. Arguments: table as in `probe`; coarse uint16 [C] and exact
-    int64 [C, 1]: the codes; dead uint8, by slot; lists: ListColumns.
+    This function takes the table instead of its views: the views consist of 150 numbers, all of
+    which would be put on the stack for each call. `table` is as in `probe`; `coarse` (uint16 [C])
+    and `exact` (int64 [C, 1]) are the codes; `dead` is uint8, by slot; `lists` is a ListColumns.
     """
     _, arrays, _ = _views(table)
     test, beyond = np.int64(arrays.box_tests[box]) + skipped, np.int64(arrays.box_tests[box + 1])
@@ -161,10 +164,10 @@ def probe(  # type: ignore[no-untyped-def]
 ):
     """Match one event against all boxes: by cell if the pair of a box has a grid, else by entry.
 
-    Returns the number of boxes or slots found, or -1 if `found` is full. Arguments:
+    Returns how many boxes or slots were found, or -1 if `found` is full. Arguments:
 
-        values   int64: the codes of all columns, then the numbers of the columns that have an
-                 integer instead of its code; the kernel replaces each such integer with its code
+        values   int64: one value per column, then the numbers of the columns whose value is an
+                 integer instead of a code; the kernel replaces each such integer with its code
         table    the pointer table of TABLE
         dead     uint8, by slot
         list_*   the arrays of ListColumns
@@ -188,8 +191,9 @@ def probe(  # type: ignore[no-untyped-def]
         coarse[column] = values[column] >> shift[column]
         place[column] = bins[bin_starts[column] + np.int64(coarse[column])]
     count = 0
-    # cells are scattered in memory; a separate loop lets the processor fetch many at once
-    slices = np.empty((pairs.shape[0], 2), np.int64)  # of the records in a cell: start and end
+    # cells are scattered in memory; because this loop is separate, the processor fetches many at
+    # once
+    slices = np.empty((pairs.shape[0], 2), np.int64)  # where the records in a cell begin and end
     for pair in range(pairs.shape[0]):
         row, column = place[pairs[pair, Pair.A]], place[pairs[pair, Pair.B]]
         cell = pairs[pair, Pair.CELL] + row * pairs[pair, Pair.BINS] + column

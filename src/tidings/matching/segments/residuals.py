@@ -1,13 +1,14 @@
-"""Evaluate residuals: which of the remaining pairs of event and box pass.
+"""Evaluate residuals, to find which of the remaining pairs of an event and a box match.
 
-Pairs come in runs, one box at a time. A term is evaluated once for all runs that test it:
+Pairs come in runs; all pairs of a run have the same box. A term is evaluated once for all runs that
+test it:
 
     term of one attribute     on its distinct values: by Arrow, or else by Python
     term of several           on the remaining events: by Arrow
     all others, wide filters  event by event, on the pairs that have passed so far
 
-A term that only a few pairs test is also evaluated event by event, because computing a whole column
-would cost more.
+A term that only a few pairs test is also evaluated event by event, because computing it for all
+rows would cost more.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ from tidings.model import Event
 Array = npt.NDArray[Any]
 Path = tuple[str, ...]
 Use = tuple[int, int, ValueSet]  # pairs [first, last), and the values that pass
-Run = tuple[int, int, Rest]  # pairs [first, last) of one box, and what remains to be evaluated
-WORTH = 32  # Arrow computes this many values in the time of one evaluation
-LEAST = 16  # this many evaluations take as long as the overhead of calling Arrow
+Run = tuple[int, int, Rest]  # pairs [first, last) with one box, and what must be evaluated for it
+WORTH = 32  # Arrow computes this many values in the time that one evaluation takes
+LEAST = 16  # the overhead of calling Arrow takes as long as this many evaluations
 _OUTCOMES = [key(None), key(False), key(True)]
 
 
 def passes(segment: Segment, rest: Rest, event: Event, values: dict[str, Key]) -> bool:
-    """Whether one event passes the remaining conditions of a box; `values` caches the values of
-    terms."""
+    """Whether the remaining conditions of a box are true for one event; `values` caches the values
+    of terms."""
     if rest.form is not None:
         look()
         return rest.form.holds(event, values)
@@ -54,7 +55,7 @@ def _value(segment: Segment, text: str, event: Event, values: dict[str, Key]) ->
 
 
 def passing(segment: Segment, batch: pa.RecordBatch, events: Array, boxes: Array) -> Array:
-    """Which pairs of event and box (uint32 [n]) pass, as bool [n]."""
+    """For each pair of an event and a box (both uint32 [n]), whether it passes, as bool [n]."""
     kept = np.ones(len(events), bool)
     uses: dict[str, list[Use]] = {}
     left: list[Run] = []
@@ -93,8 +94,7 @@ def _keep(kept: Array, outcomes: Array, places: Array, uses: list[Use]) -> None:
 
 
 def _without(runs: list[Run], done: set[str]) -> Iterator[Run]:
-    """Remove the terms in `done` from the runs, and drop the runs that then have nothing left to
-    test."""
+    """Remove the terms in `done` from the runs; leave out runs that have nothing left to test."""
     for first, last, rest in runs:
         tests = tuple(test for test in rest.tests if test[0] not in done)
         if rest.form is not None or len(tests) == len(rest.tests):
@@ -140,12 +140,12 @@ class Residuals:
         self._distinct: dict[Path, tuple[Any, Array, Columnar]] = {}
 
     def outcomes(self, node: Expression, demand: int) -> Array | None:
-        """0, 1 or 2 (unknown, false, true) for each needed row; None if the condition must be
+        """For each needed row 0, 1 or 2 (unknown, false, true); None if the condition must be
         evaluated row by row.
 
         `demand` is the number of rows on which the condition would be evaluated.
         """
-        if not is_opaque(node):  # this is not a condition, but a term for which no column was left
+        if not is_opaque(node):  # a term for which no column was left, not a condition
             return None
         if columns.are_marked(node, self._batch):
             return None
@@ -196,7 +196,7 @@ def _outcomes(columnar: Columnar, node: Expression) -> Array | None:
     if found.type != TRUTH:
         return np.zeros(len(found), np.uint8)
     numbers = found.cast(pa.uint8()).fill_null(255)
-    outcomes: Array = np.asarray(numbers) + np.uint8(1)  # 255 + 1 wraps to 0: unknown
+    outcomes: Array = np.asarray(numbers) + np.uint8(1)  # 255 + 1 becomes 0, which means unknown
     return outcomes
 
 

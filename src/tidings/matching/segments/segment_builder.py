@@ -25,7 +25,7 @@ _OUTCOMES = ((sets.NULL, 1), (sets.FALSE, 2), (sets.TRUE, 4))
 
 
 class UnindexedTests:
-    """Tests without a column: those on elements of lists, and those that must be evaluated."""
+    """Tests that have no column: those on elements of lists, and those that must be evaluated."""
 
     def __init__(self) -> None:
         self.elements: dict[str, tuple[Expression, dict[Any, int]]] = {}
@@ -36,7 +36,8 @@ class UnindexedTests:
     def add_other(
         self, box: int, term: str, node: Expression, values: ValueSet, left: list[Any]
     ) -> None:
-        """Add a test without a column; if it must be evaluated, append it to `left`."""
+        """Add a test on a term that has no column. If the test must be evaluated, append it to
+        `left`."""
         if is_element(node):
             self._add_element(box, node, values)
         else:
@@ -55,7 +56,7 @@ class UnindexedTests:
 
 
 class BoxGathering(UnindexedTests):
-    """Gathers forms as rows of tests."""
+    """Collects forms, as rows of tests."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,20 +82,20 @@ class BoxGathering(UnindexedTests):
                 self.rest[number] = Rest(tests=tuple(left))
 
     def _tests_of(self, term: str, node: Expression) -> TermTests | None:
-        """The object that gathers the tests of a new term; None if the term is not indexed, or if
-        no column is left."""
+        """The object that collects the tests of a term, which may be new; None if the term is not
+        indexed, or if no column is free."""
         if not is_indexed(node) or len(self.by_term) >= segment.MOST_TERMS:
             return None
         return self.by_term.setdefault(term, TermTests(node))
 
 
 def is_indexed(node: Expression) -> bool:
-    """Whether a term may have a column of its own."""
+    """Whether a term may have its own column."""
     return not is_element(node) and not is_opaque(node)
 
 
 def is_element(node: Expression) -> TypeGuard[Call]:
-    """Whether a term tests if a list contains one given element."""
+    """Whether a term tests if a list contains one particular value."""
     return (
         isinstance(node, Call)
         and node.name == "array_contains"
@@ -105,7 +106,7 @@ def is_element(node: Expression) -> TypeGuard[Call]:
 
 
 def build_segment(forms: Iterable[tuple[int, Form]]) -> Segment:
-    """Compile (slot, form) pairs."""
+    """Compile pairs of a slot and a form into a segment."""
     return segment_of(gather_boxes(forms))
 
 
@@ -131,7 +132,7 @@ def _tests_of(gathering: BoxGathering) -> tuple[list[TermColumn], Tests]:
 
 
 def segment_of(gathering: BoxGathering, start: int = 0) -> Segment:
-    """Build the segment of the gathered boxes. `start` is added to every slot."""
+    """Build the segment from the boxes that were gathered. `start` is added to every slot."""
     terms, tests = _tests_of(gathering)
     slots = np.array(gathering.slot_of_box, dtype=np.uint32) + np.uint32(start)
     return segment_of_tests(terms, tests, slots, gathering)
@@ -140,7 +141,8 @@ def segment_of(gathering: BoxGathering, start: int = 0) -> Segment:
 def segment_of_tests(
     terms: list[TermColumn], tests: Tests, slots: Array, others: UnindexedTests
 ) -> Segment:
-    """Build a segment from indexed tests and others. `slots` has the slot of each box."""
+    """Build a segment from the tests that are indexed and from those that are not. `slots` contains
+    the slot of each box."""
     list_columns: dict[str, int] = {}
     for name in sorted(others.elements):
         node, places = others.elements[name]

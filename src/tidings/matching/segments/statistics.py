@@ -1,7 +1,7 @@
-"""Statistics of events: in a sample of events, how often each code of each term was seen.
+"""Statistics of events: how often each code of each term occurred in a sample of the events.
 
 A sample of each batch is counted. The counts decide which test of a box becomes its access test,
-and whether an earlier choice is still good.
+and whether an earlier choice is still good enough.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from tidings.matching.segments.join_kernels import count_codes
 from tidings.matching.segments.part import Codes, Part
 
 Array = npt.NDArray[Any]
-SAMPLE = 1024  # about this many events of a batch are counted
-FIRST_LOOK = 4096  # the choice is reviewed after this many events, then at each doubling
-DRIFT = 1.5  # a choice is kept until it causes more than this many times the work of the best
-FADE = 1 << 20  # counts are halved after this many events, so that old events count less and less
+SAMPLE = 1024  # of the events of a batch, about this many are counted
+FIRST_LOOK = 4096  # the choice is reviewed after this many events, after twice as many, and so on
+DRIFT = 1.5  # a choice is kept unless it causes over this many times the work of the best choice
+FADE = 1 << 20  # counts are halved after this many events, so that older events count less and less
 
 
 class Statistics:
-    """For each term of one part, counts by code."""
+    """For each term of one part, how many events had each code."""
 
     def __init__(
         self, part: Part, counts: Mapping[str, Array] | None = None, seen: int = 0
@@ -49,13 +49,13 @@ class Statistics:
         self._next_look = max(FIRST_LOOK, 2 * seen)
 
     def count(self, codes: Codes) -> None:
-        """Add a sample of a batch to the counts."""
+        """Count a sample of the events of a batch."""
         step = max(1, codes.exact.shape[1] // SAMPLE)
         count_codes(codes.exact, self._columns, self._starts, step, self._flat)
         self._note_events(min(codes.exact.shape[1], SAMPLE))
 
     def count_one(self, codes: Array) -> None:
-        """Count a single event, given its codes."""
+        """Include a single event, given by its codes, in the counts."""
         self._flat[self._starts + codes[self._columns]] += 1
         self._note_events(1)
 
@@ -67,7 +67,7 @@ class Statistics:
             self._flat /= 2
 
     def due(self) -> bool:
-        """Whether to review the choice of access tests now; true once per interval."""
+        """Is it time to review the choice of access tests? True once per interval."""
         if self.seen < self._next_look:
             return False
         self._next_look = 2 * self.seen
@@ -75,16 +75,16 @@ class Statistics:
 
 
 def move_counts(counts: Array, place: Array, size: int) -> Array:
-    """Translate counts to a rank space with `size` codes, in which the old cuts are at these
-    positions. If an old code is split into several, its count is spread evenly."""
+    """Translate counts to a rank space with `size` codes, in which the old cuts have the positions
+    `place`. If an old code is split into several codes, they share its count equally."""
     first = np.append(0, place + 1)
     sizes = np.append(place + 1, size) - first
     return np.repeat(counts / sizes, sizes)
 
 
 def excess_work(part: Part, counts: dict[str, Array]) -> float:
-    """The estimated number of candidates that pass the current access tests, divided by the number
-    that would pass the best ones."""
+    """How many candidates pass the current access tests (an estimate), divided by how many would
+    pass the best ones."""
     source = disassemble(part.segment)
     share = shares(source.tests, source.terms, counts)
     boxes = len(source.slots)

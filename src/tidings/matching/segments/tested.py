@@ -18,9 +18,9 @@ _FAMILIES = {
 
 
 def list_tested(segments: Iterable[Segment]) -> Tested:
-    """The attributes by path, with the families of values that they are compared with directly.
+    """The attributes by path, with the families of values with which filters compare them directly.
 
-    An attribute that is only read by functions or tested for null has no family.
+    An attribute has no family if it is only read by functions or tested for null.
     """
     found: Tested = {}
     for segment in segments:

@@ -2,7 +2,7 @@
 
     starts, places   the matches of a batch, event by event
        |──tag_kernels──>    the lowest nodes of each event; the ids of their subscribers
-       |──edge_kernels──>   the same in a graph that grows, and how it grows
+       |──edge_kernels──>   the lowest nodes in a graph that grows; adding and removing nodes
        `──tally_kernels──>  how often each filter fired in each time bucket
 
 Callers import the modules, not single kernels, and write `tag_kernels.keep_lowest(...)`. This

@@ -1,16 +1,17 @@
-"""The hot loops over a graph that grows: compiled edges, and patches for the places that changed.
+"""The hot loops over a graph that grows. Its edges are compiled; places that changed since then
+have patches.
 
     places     0 ... N-1 | N ... N+D-1
     nodes      compiled  | added since
     parents    of a place without a patch: compiled; otherwise those of its patch, in a pool that
                only grows
 
-Each place has a *mark*, and each search has a new number, its *stamp*. A place is marked if its
-mark is the current stamp, so marks need not be cleared between searches.
+Each place has a *mark*, and each search has a number of its own, its *stamp*. A place is marked if
+its mark equals the current stamp, so marks need not be cleared between searches.
 
-`edges` is `Edges`. places, children, parents and below are uint32 or int64, any number of places;
-marks, over, up, down and covered int64, one for each place; stamps, counts and places alone are
-integers.
+`edges` is `Edges`. `places`, `children`, `parents` and `below` are arrays of places of any length,
+uint32 or int64. `marks`, `over`, `up`, `down` and `covered` are int64, with one element for each
+place. Stamps, counts and single places are integers.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ Array = npt.NDArray[Any]
 
 
 class Edges(NamedTuple):
-    """The parents of all places. The arrays of patches may have room at the end."""
+    """The parents of all places. The arrays of patches may have unused room at the end."""
 
     starts: Array  # int64 [N + 1]: where the compiled parents of a place begin
     parents: Array  # uint32
-    patch: Array  # int32 by place: -1, or the number of its patch
-    first: Array  # int64 by patch: where its parents begin in the pool
+    patch: Array  # int32 by place: the number of the patch of the place, or -1
+    first: Array  # int64 by patch: where the parents of the place begin in the pool
     last: Array  # int64 by patch
     pool: Array  # uint32
 
 
 @kernel
 def span_of(edges, place):  # type: ignore[no-untyped-def]
-    """(is it patched?, first, last): where the parents of a place are."""
+    """Where the parents of a place are, as (whether the place has a patch, first, last)."""
     patch = edges.patch[place]
     if patch >= 0:
         return True, edges.first[patch], edges.last[patch]
@@ -47,8 +48,9 @@ def span_of(edges, place):  # type: ignore[no-untyped-def]
 
 @kernel
 def mark_above(edges, marks, stamp, queue, count):  # type: ignore[no-untyped-def]
-    """Mark all places above the first `count` places of a queue, which are marked, and append the
-    newly marked places. queue uint32, with room for all places. Returns the end of the queue."""
+    """Mark all places above the places in a queue. At first, the queue has `count` places, which
+    are already marked; newly marked places are appended. `queue` is uint32, with room for all
+    places. Returns the end of the queue."""
     at = 0
     while at < count:
         is_patched, first, last = span_of(edges, np.int64(queue[at]))
@@ -64,8 +66,8 @@ def mark_above(edges, marks, stamp, queue, count):  # type: ignore[no-untyped-de
 
 @kernel
 def climb(places, edges, marks, stamp, out):  # type: ignore[no-untyped-def]
-    """Mark these places and all places above them. `out` (uint32, with room for all places) gets
-    the newly marked places; returns their number."""
+    """Mark these places and all places above them. `out` (uint32, with room for all places)
+    receives the newly marked places; returns how many they are."""
     count = 0
     for at in range(places.shape[0]):
         if marks[places[at]] != stamp:
@@ -77,8 +79,8 @@ def climb(places, edges, marks, stamp, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def find_lowest(places, edges, over, stamp, out):  # type: ignore[no-untyped-def]
-    """The given places that are not a parent of another given place; `over` are marks.
-    Sets `out`, of the dtype of places; returns how many there are."""
+    """Of the given places, those that are not a parent of another given place; `over` has marks.
+    The places are written to `out`, which has the dtype of `places`; returns their number."""
     for at in range(places.shape[0]):
         is_patched, first, last = span_of(edges, np.int64(places[at]))
         for edge in range(first, last):
@@ -93,12 +95,12 @@ def find_lowest(places, edges, over, stamp, out):  # type: ignore[no-untyped-def
 
 @kernel
 def find_changed(below, edges, up, up_stamp, down, down_stamp, changed, is_child):  # type: ignore[no-untyped-def]
-    """Find the places below a new node whose parents change; returns their number, and the most
-    parents that they can have in total.
+    """Find the places below a new node whose parents change; return how many there are, and an
+    upper bound for the total number of their parents.
 
     Places above the new node are marked in `up`, and places below it in `down`. A place becomes a
-    child if none of its parents is below, and loses its parents that are above. changed uint32,
-    is_child uint8.
+    child of the new node if none of its parents is below the new node. The parents of a place that
+    are above the new node are removed. `changed` is uint32, `is_child` uint8.
     """
     count, total = 0, 0
     for at in range(below.shape[0]):
@@ -120,10 +122,10 @@ def find_changed(below, edges, up, up_stamp, down, down_stamp, changed, is_child
 
 @kernel
 def rewrite(changed, is_child, node, edges, up, stamp, patches, filled):  # type: ignore[no-untyped-def]
-    """Give the changed places their new parents: without the parents marked in `up`, and with the
-    new node if the place is its child. Patches are numbered from `patches`, and the pool is filled
-    from `filled` on; returns the end of the filled part. changed, is_child: from
-    `find_changed`."""
+    """Give the changed places their new parents: remove the parents that are marked in `up`, and
+    add the new node to the places that are its children. The new patches have numbers from
+    `patches` on, and the pool is filled from `filled` on; returns the new end of the filled part.
+    `changed` and `is_child` come from `find_changed`."""
     for at in range(changed.shape[0]):
         is_patched, first, last = span_of(edges, np.int64(changed[at]))
         number = patches + at
@@ -143,10 +145,11 @@ def rewrite(changed, is_child, node, edges, up, stamp, patches, filled):  # type
 
 @kernel
 def bridge(children, gone, parents, edges, marks, stamp, patches, filled, queue):  # type: ignore[no-untyped-def]
-    """Remove a node: each child gets the parents of the node that it can't reach otherwise.
+    """Remove a node. Each child of the node gets those parents of the node that it can't reach
+    otherwise.
 
-    The stamps from `stamp` on are used, one for each child. `patches`, `filled` and the result are
-    as in `rewrite`; queue uint32, with room for all places.
+    The kernel uses one stamp for each child, from `stamp` on. `patches`, `filled` and the result
+    are as in `rewrite`; `queue` is uint32, with room for all places.
     """
     for at in range(children.shape[0]):
         is_patched, first, last = span_of(edges, np.int64(children[at]))
@@ -176,10 +179,10 @@ def bridge(children, gone, parents, edges, marks, stamp, patches, filled, queue)
 def keep_lowest(starts, places, edges, alive, covered, stamp, out_starts, out):  # type: ignore[no-untyped-def]
     """Keep the living matches that cover no other living match of their event; return their number.
 
-    starts int64 [n + 1], places int64: the matches, event by event. Every node between two matches
-    matches too. So it is enough to drop the parents of every living match, and, where a parent is
-    not alive (uint8 by place), the parents of that parent in turn. Event i uses the stamp `stamp +
-    i` in the marks `covered`. out_starts int64 [n + 1], out int64.
+    `starts` (int64 [n + 1]) and `places` (int64) contain the matches, event by event. If two nodes
+    match, every node between them matches too. So it is enough to drop the parents of every living
+    match; where a parent is not alive (uint8 by place), its own parents are dropped too, and so on.
+    Event i writes the stamp `stamp + i` to `covered`. `out_starts` is int64 [n + 1], `out` int64.
     """
     count = 0
     stack = np.empty(64, np.int64)

@@ -1,4 +1,4 @@
-"""Reduce the nodes that match an event to the lowest ones, or list their members.
+"""Reduce the nodes that match an event to the lowest ones; or list the members of matching nodes.
 
 Shapes, for n events, m matches and N nodes:
 
@@ -21,9 +21,9 @@ def keep_lowest(starts, places, parent_starts, parents, alive, covered, out_star
     """Keep the living matches that cover no other living match of their event; return how many.
 
     Every node between two matches matches too. So it is enough to drop the parents of every living
-    match and, where a parent is dead, the parents of that parent in turn. Cost: one step per edge
-    between matches. `covered`, int64 [N], is scratch, filled with negative values; `out` is int64
-    [m].
+    match; where a parent is dead, its own parents are dropped too, and so on. Cost: one step for
+    each edge between two matches. `covered`, int64 [N], is working memory and filled with negative
+    values; `out` is int64 [m].
     """
     count = 0
     stack = np.empty(64, np.int64)
@@ -59,10 +59,10 @@ def keep_lowest(starts, places, parent_starts, parents, alive, covered, out_star
 def sort_lists(starts, values):  # type: ignore[no-untyped-def]
     """Sort the values (int64 [m]) of each event in place.
 
-    No other kernel may use a sort of Numba. Numba's sorts are closures that differ in what they
-    call, but not always in their names, because the names come from a counter that starts again in
-    every process. If two processes compile and cache two kernels, both kernels may get the same
-    name, and a third process that loads both would run the sort of one in the other.
+    No other kernel may use one of Numba's sorts. Numba's sorts are closures. Two of them may call
+    different functions and still have the same name, because the names contain a counter that
+    starts again in every process. If two processes compile and cache two kernels, both kernels may
+    get the same name, and a third process that loads both would run the sort of one in the other.
     """
     for event in range(starts.shape[0] - 1):
         values[starts[event] : starts[event + 1]].sort()
@@ -70,8 +70,8 @@ def sort_lists(starts, values):  # type: ignore[no-untyped-def]
 
 @kernel
 def count_members(starts, places, member_starts, out_starts):  # type: ignore[no-untyped-def]
-    """Fill out_starts with the running total of members over the matches of all events;
-    see the top of the module for the arrays."""
+    """Write to `out_starts` how many members all matches have up to each event; the arrays are
+    described at the top of the module."""
     count = 0
     for event in range(starts.shape[0] - 1):
         for at in range(starts[event], starts[event + 1]):
@@ -92,8 +92,8 @@ def put_members(places, member_starts, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def sink(child_starts, children, waiting, depths):  # type: ignore[no-untyped-def]
-    """For each node, compute the number of nodes on the longest path down to it; return the number
-    of edges visited.
+    """For each node, compute how many nodes the longest path down to it has; return how many edges
+    were visited.
 
     A node is visited after all its parents, so each edge is visited once. Arrays:
 

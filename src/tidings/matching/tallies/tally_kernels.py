@@ -1,4 +1,4 @@
-"""Count matches per filter over time, in one pass over the matches.
+"""Count the matches of each filter over time, in one pass over all matches.
 
 Shapes, for n events, m matches, N filters, B time buckets and k samples:
 
@@ -14,7 +14,7 @@ from tidings.matching.jit.compiling import kernel
 
 @kernel
 def count_fires(starts, places, slots, times, counts, untimed, first, last):  # type: ignore[no-untyped-def]
-    """Add the matches to counts (uint32 [B, N]) and to untimed, first and last (int64 [N])."""
+    """Add the matches to `counts` (uint32 [B, N]), `untimed`, `first` and `last` (int64 [N])."""
     for event in range(starts.shape[0] - 1):
         slot, time = slots[event], times[event]
         for at in range(starts[event], starts[event + 1]):

@@ -12,8 +12,8 @@ structured mode is decoded like any other JSON object.
     streams.py           splits files with many notifications in XML or MessagePack
     row_content.py       the row of a pipeline: JSON, and the types that JSON does not have
 
-Used by channel, which tags notifications, by routing, which hands their attributes to subscribers,
-and by `tidings publish`; not for users. Start at content_decoder.py.
+Used by channel, which tags notifications, by routing, which passes the attributes of notifications
+to subscribers, and by `tidings publish`; not for users. Start at content_decoder.py.
 """
 
 from tidings.notifications.content_formats.content_decoder import decode_content, is_json

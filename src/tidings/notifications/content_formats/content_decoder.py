@@ -43,7 +43,7 @@ def decode_content(content: bytes) -> dict[str, Any]:
 
 
 def _find_xml(content: bytes) -> str:
-    """The problem with XML that does not begin with its first tag; empty if the content is not
+    """What is wrong with XML that does not begin with its first tag; empty if the content is not
     XML."""
     if content[:2] in (b"\xff\xfe", b"\xfe\xff") or content[:2] in (b"<\0", b"\0<"):
         return "it is in UTF-16; expected UTF-8"
@@ -55,7 +55,7 @@ def _find_xml(content: bytes) -> str:
 
 
 def _check(value: Any, name: str, levels: int) -> None:
-    """Refuse values of MessagePack that JSON does not have, except times."""
+    """Refuse values that MessagePack has and JSON does not, except times."""
     if isinstance(value, dict | list):
         if not levels:
             raise NotificationError(

@@ -1,14 +1,15 @@
-"""Decodes the row of a pipeline into attributes: a JSON object, and the types that JSON does not
-have.
+"""Decodes the row of a pipeline into attributes. A row is a JSON object, together with the types
+that JSON does not have.
 
     columns   at: timestamp   lines: list<struct<sku: string, price: decimal(10, 2)>>   id: integer
     types     {"at": "time", "lines": [{"price": "decimal"}]}
     JSON      {"at": "2013-01-01T05:00:00Z", "lines": [{"sku": "a", "price": 1.10}], "id": 7}
     read      at: a datetime, price: Decimal("1.10")
 
-In `types`, an object gives the types of the fields of a struct, and a list with one type gives the
-type of the elements of a list, or of the values of a map. Everything that is not in `types` is read
-as JSON. A date becomes its midnight in UTC, and a time without a zone is in UTC, as in filters.
+In `types`, an object represents a struct, and gives the types of its fields; a list with one type
+represents a list or a map, and gives the type of its elements or values. Everything that `types`
+does not mention is read as JSON. A date becomes midnight in UTC, and a time without a zone is taken
+as UTC, as in filters.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pyarrow import types as kinds
 from tidings.model import NotificationError
 
 TIME, DECIMAL = "time", "decimal"
-Types = Any  # a name, a list of one type, or an object of types
+Types = Any  # the name of a type, a list with one type, or an object that maps names to types
 
 _as_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _as_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -35,7 +36,7 @@ _as_value = msgspec.json.Decoder().decode
 
 
 def types_of(fields: Iterable[pa.Field]) -> dict[str, Types]:
-    """The types that JSON does not have, by the names of columns, or of fields of a struct."""
+    """The types that JSON does not have, by the name of the column, or of the field of a struct."""
     found = {field.name: _types_in(field.type) for field in fields}
     return {name: one for name, one in found.items() if one is not None}
 
@@ -78,7 +79,7 @@ def _read(raw: Any, types: Types) -> Any:
         if bytes(raw)[:1] == b"[":
             return [_read(one, types[0]) for one in _as_elements(raw)]
         return {name: _read(one, types[0]) for name, one in _as_fields(raw).items()}
-    return _as_value(raw)  # a type that a later release added
+    return _as_value(raw)  # for a type that only later releases know
 
 
 def _read_time(text: str) -> dt.datetime:

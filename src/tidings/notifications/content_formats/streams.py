@@ -3,7 +3,7 @@
     <n><price>95</price></n> <n>...</n>     split where the parser finds that a document has ended
     82 a1 78 01 a1 79 02  81 ...            split by the lengths that MessagePack writes first
 
-A part is what `decode_content` takes.
+Each part can be decoded with `decode_content`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ _ENDED = {
     errors.codes[errors.XML_ERROR_MISPLACED_XML_PI],
 }
 _BLANKS = b" \t\r\n"
-# of the types that have a fixed length: bytes after the first byte
+# the types of a fixed length: the number of bytes after the first byte
 _FIXED = {0xC0: 0, 0xC2: 0, 0xC3: 0, 0xCA: 4, 0xCB: 8, 0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8,
           0xD0: 1, 0xD1: 2, 0xD2: 4, 0xD3: 8, 0xD4: 2, 0xD5: 3, 0xD6: 5, 0xD7: 9,
           0xD8: 17}  # fmt: skip
-# of the others: the bytes of the length, and the bytes that follow besides
+# the types with a length field: the size of this field, and the size of the type field after it, in
+# bytes
 _SIZED = {0xC4: (1, 0), 0xC5: (2, 0), 0xC6: (4, 0), 0xC7: (1, 1), 0xC8: (2, 1), 0xC9: (4, 1),
           0xD9: (1, 0), 0xDA: (2, 0), 0xDB: (4, 0)}  # fmt: skip
-# of containers: the bytes of the count, and the values of an entry
+# containers: the size of the count field in bytes, and how many values belong to each entry
 _COUNTED = {0xDC: (2, 1), 0xDD: (4, 1), 0xDE: (2, 2), 0xDF: (4, 2)}
 
 
@@ -65,7 +66,7 @@ def _find_end(data: memoryview, line: int) -> int:
     except expat.ExpatError as problem:
         if problem.code in _ENDED and parser.ErrorByteIndex > 0:
             return parser.ErrorByteIndex
-        # what the document contains is judged when it is decoded, which gives better reasons
+        # the content is checked when the document is decoded, which gives better reasons
         if problem.code == errors.codes[errors.XML_ERROR_UNDEFINED_ENTITY]:
             return len(data)
         where = f"line {line - 1 + problem.lineno}, column {problem.offset}"
@@ -75,8 +76,8 @@ def _find_end(data: memoryview, line: int) -> int:
 
 
 def split_msgpack(data: bytes) -> Iterator[bytes]:
-    """Yield each of the values that follow each other; raises NotificationError if one of them is
-    not MessagePack, or ends too early."""
+    """Yield consecutive values, one by one; raises NotificationError if one of them is not
+    MessagePack, or is incomplete."""
     at = 0
     while at < len(data):
         end = _skip_value(data, at)
@@ -85,12 +86,12 @@ def split_msgpack(data: bytes) -> Iterator[bytes]:
 
 
 def _skip_value(data: bytes, at: int) -> int:
-    """Where the value that begins here ends. Values inside it are counted, not called for, so that
-    its depth does not matter."""
+    """The offset at which a value ends; the value begins at `at`. Nested values are counted,
+    without recursion, so values may be nested to any depth."""
     begin, left = at, 1
     while left:
         if at >= len(data):
-            raise NotificationError(f"the MessagePack that begins at byte {begin:,} ends too early")
+            raise _incomplete(begin)
         first, at, left = data[at], at + 1, left - 1
         if first in _COUNTED:
             size, each = _COUNTED[first]
@@ -110,5 +111,9 @@ def _skip_value(data: bytes, at: int) -> int:
         elif first == 0xC1:
             raise NotificationError(f"found the byte 0xc1 at byte {at - 1:,}, expected MessagePack")
     if at > len(data):
-        raise NotificationError(f"the MessagePack that begins at byte {begin:,} ends too early")
+        raise _incomplete(begin)
     return at
+
+
+def _incomplete(begin: int) -> NotificationError:
+    return NotificationError(f"the MessagePack value that begins at byte {begin:,} is incomplete")

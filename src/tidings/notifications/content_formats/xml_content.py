@@ -1,4 +1,4 @@
-"""Attributes as XML: each element is an attribute, and its text is the value.
+"""Attributes as XML: each element gives one attribute, and its text is the value.
 
     <quote>
       <symbol>ACME</symbol>                      "ACME"
@@ -35,7 +35,7 @@ class _Element:
         self.name, self.kind, self.nil = name, kind, nil
         self.texts: list[str] = []
         self.inner: dict[str, Any] = {}
-        self.listed: set[str] = set()  # the names that occurred more than once
+        self.listed: set[str] = set()  # the names of which there were several elements
 
     def add(self, name: str, value: Any) -> None:
         if name in self.listed:
@@ -142,7 +142,7 @@ def refuse_doctype(line: int) -> NotificationError:
 
 
 def _convert(text: str, kind: str) -> Any:
-    """Convert a text to a type; None if it does not fit."""
+    """Convert a text to a type; None if the text does not fit the type."""
     if kind in ("", "string"):
         return text
     text = text.strip()

@@ -33,7 +33,7 @@ class Contents:
         return self._attributes is not None
 
     def are_short(self, contents: Sequence[bytes]) -> bool:
-        """Whether all contents are within the size limit."""
+        """Whether none of the contents exceeds the size limit."""
         return max(map(len, contents), default=0) <= self._most
 
     def read(self, content: bytes) -> Event:
@@ -51,7 +51,7 @@ class Contents:
             if not isinstance(event, dict):
                 raise ValueError("Expected `object`")
         except (ValueError, RecursionError) as problem:  # raised by msgspec, or for invalid UTF-8
-            decode_content(content)  # if this is bad XML, raises an error that says why
+            decode_content(content)  # raises an error with the reason if the content is invalid XML
             raise NotificationError(f"the notification is not a JSON object: {problem}") from None
         return self._attributes.read(self._kind.read(event))
 

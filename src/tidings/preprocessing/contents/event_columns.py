@@ -1,20 +1,20 @@
-"""Decodes the attributes of many notifications from JSON into columns.
+"""Decodes many notifications at once: the attributes, which are JSON, become columns.
 
     contents ──JsonReader, compiled────────────────────> columns ──> batch for Matcher.match_batch
          └─ many odd ones ──msgspec, into one class──> records ──^
                   └─ refused: an attribute is new, or of another type ──> learn it, or leave it out
 
-A channel without declared attributes accepts any JSON object. But notifications that arrive
+A channel that declares no attributes accepts any JSON object. But notifications that arrive
 together usually have the same attributes, of the same types. So the columns are the attributes seen
-so far, with their types. A kernel fills the columns. If there are many notifications that the
-kernel can't read, because of escapes for instance, msgspec fills a class with the same attributes.
+so far, with their types. A kernel fills the columns. If the kernel can't read many of the
+notifications, for instance because of escapes, msgspec fills a class with the same attributes.
 Neither way runs Python code for single values.
 
-A batch must give the same matches as its notifications would give one by one. So each value must be
-of the type of its column, with two exceptions. An absent value counts as null; if a filter
+A batch must give the same matches as its notifications would give one by one. So the type of each
+value must be that of its column, with two exceptions. An absent value counts as null; if a filter
 distinguishes null from absent, the caller reads notifications one by one. A whole number may be in
 a column of doubles, if a double holds it exactly. A notification with any other value is left out
-of the batch, and is read by itself.
+of the batch, and is read separately.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ import pyarrow as pa
 
 from tidings.matching.json_columns import KINDS, JsonReader
 
-MOST_NAMES = 256  # the most attributes of the record class
-MOST_LEARNED = 8  # the most notifications of one batch whose attributes are added to the class
-MOST_ODD = 8  # if more than one in MOST_ODD notifications is left out, no batch is built
-EXACT = 2.0**53  # whole numbers below this are exact as doubles
+MOST_NAMES = 256  # the most attributes that the record class may have
+MOST_LEARNED = 8  # at most this many notifications of a batch add attributes to the class
+MOST_ODD = 8  # no batch is built if more than one in MOST_ODD notifications would be left out
+EXACT = 2.0**53  # below this number, a double represents every whole number exactly
 
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 _INTEGER = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -45,15 +45,15 @@ _REFUSALS = (msgspec.DecodeError, ValueError, RecursionError)
 
 
 class Read(NamedTuple):
-    """A batch with a row for each notification. The notifications `odd` are left out: their rows
-    are empty."""
+    """A batch with a row for each notification. The notifications at the positions `odd` are left
+    out: their rows are empty."""
 
     batch: pa.RecordBatch
     odd: list[int]
 
 
 class EventColumns:
-    """The attributes seen so far, and a decoder for them."""
+    """Decodes notifications into columns for the attributes that were seen so far."""
 
     def __init__(self) -> None:
         self._kinds: dict[str, type] = {}
@@ -65,7 +65,7 @@ class EventColumns:
         return self._read_plain(contents) or self._read_any(contents)
 
     def _read_plain(self, contents: Sequence[bytes]) -> Read | None:
-        """Read columns with kernels; None if there are many notifications that they can't read."""
+        """Read columns with kernels; None if the kernels can't read many of the notifications."""
         while self._kinds:
             found = self._reader.read(contents)
             if found is None:
@@ -77,15 +77,15 @@ class EventColumns:
         return None
 
     def _read_any(self, contents: Sequence[bytes]) -> Read | None:
-        """Read columns with msgspec, and learn new attributes from notifications that it
-        refuses."""
+        """Read columns with msgspec; if it refuses notifications, learn new attributes from
+        them."""
         records: list[Any] = []
         odd: list[int] = []
         learned = 0
         while len(records) < len(contents):
             try:
                 records += map(self._decode, contents[len(records) :])
-            except _REFUSALS:  # the notifications before the refused one are in `records`
+            except _REFUSALS:  # `records` has all notifications before the refused one
                 learned += 1
                 if learned <= MOST_LEARNED and self._learn_from(contents[len(records)]):
                     records.clear()
@@ -107,7 +107,7 @@ class EventColumns:
             try:
                 columns.append(pa.array(values, KINDS[kind][1]))
             except (pa.ArrowException, ValueError, OverflowError):
-                return None  # a text with a lone surrogate, for instance
+                return None  # for instance, a text with a lone surrogate
         if not columns:
             return None
         return pa.RecordBatch.from_arrays(columns, [*self._kinds])

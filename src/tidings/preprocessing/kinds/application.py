@@ -1,11 +1,12 @@
-"""Interests of an application: a class that is installed alongside tidings turns them into filters.
+"""An application can have interests of its own: a class that is installed alongside tidings turns
+them into filters.
 
     interest ──read_interest──> filter in SQL ──> node
     event ──read_event──> attributes ──match──> nodes
 
 The class is found by the name of an entry point in the group `tidings.preprocessors`; no code ever
-comes over the network. Every process that tags needs the class, in the same version: it decides
-which nodes a notification has.
+comes over the network. Every process that tags must have the class installed, in the same version,
+because the class decides which nodes a notification has.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ NAME = "application"
 
 
 class InterestClass(Protocol):
-    """The class of an application. It is instantiated with the channel's settings as keyword
-    arguments. For the same arguments, its methods must return the same results in every process. If
-    its rules change, its `version` must change too: stored interests are then read again."""
+    """The class of an application. The class is instantiated with the channel's settings as keyword
+    arguments. The methods must return the same results for the same arguments, in every process. If
+    the rules of the class change, its `version` must change too: the stored interests are then read
+    again."""
 
     version: str
 
@@ -38,8 +40,8 @@ class InterestClass(Protocol):
         """The filter in SQL. To refuse the interest, raise ValueError with the reason."""
 
     def read_event(self, event: dict[str, Any]) -> Mapping[str, Any]:
-        """The attributes that filters test. To refuse the notification, raise ValueError with the
-        reason."""
+        """The attributes that filters test, computed from those of a notification. To refuse the
+        notification, raise ValueError with the reason."""
 
 
 class Application(Kind):
@@ -87,8 +89,8 @@ class Application(Kind):
 
 
 def load_object(definition: KindDefinition) -> InterestClass:
-    """The application's object; raises EnvironmentProblem if its class is missing, does not have
-    the version of the definition, or can't be used."""
+    """The application's object. Raises EnvironmentProblem if the class of the object is missing,
+    has another version than in the definition, or can't be used."""
     name = definition.entry_point
     found = _load(name)
     have = version_of(name)
@@ -113,7 +115,7 @@ def version_of(name: str) -> str:
 
 
 def _load(name: str) -> Any:
-    """The installed class with a name; raises EnvironmentProblem if there is none."""
+    """The installed class with this name; raises EnvironmentProblem if there is none."""
     known = entry_points(group=GROUP)
     if name not in known.names:
         others = ", ".join(sorted(known.names)) or "no such preprocessor"

@@ -14,7 +14,7 @@ from tidings.model import TidingsError
 
 KindName = Literal["content", "topics", "types", "application"]
 DIALECTS = frozenset({"topics", "types", "application"})
-"""The dialects that only channels of the kind with the same name have."""
+"""Each of these dialects exists only in channels of the kind with the same name."""
 PREDICATE_MILLIS = 500
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -29,16 +29,16 @@ class KindDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
     synonyms: dict[str, str] = {}
     retired: dict[str, tuple[str, ...]] = {}
     columns: dict[str, dict[str, str]] = {}
-    """The attributes that each type declares, without inherited ones."""
+    """For each type, the attributes that it declares itself, without inherited ones."""
     entry_point: str = ""
     version: str = ""
     """The version of the application's class."""
     settings: dict[str, Any] = {}
-    """The settings that the application's class is made with."""
+    """The settings with which the application's class is instantiated."""
     predicates: dict[str, str] = {}
     """The predicates that filters may call, with the versions of their packages."""
     off: dict[str, str] = {}
-    """Those of them that are switched off, with the reasons."""
+    """The predicates among them that are switched off, with the reasons."""
     predicate_millis: int = PREDICATE_MILLIS
     """The time of one call of a predicate."""
 
@@ -53,8 +53,8 @@ class KindDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     def encode(self) -> str:
-        """The definition as JSON; empty for the kind `content` without predicates. Equal
-        definitions have equal texts."""
+        """The definition as JSON; empty for the kind `content` without predicates. Definitions that
+        are equal have the same text."""
         is_empty = self.kind == "content" and not self.predicates
         return "" if is_empty else _encode(self).decode()
 
@@ -64,13 +64,13 @@ class KindDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
         return [name for name in self.predicates if name not in self.off]
 
     def switch_off(self, off: Mapping[str, str]) -> KindDefinition:
-        """The same definition, with more predicates switched off."""
+        """The same definition, but with more predicates switched off."""
         known = {name: reason for name, reason in off.items() if name in self.predicates}
         return msgspec.structs.replace(self, off={**known, **self.off})
 
     @property
     def digest(self) -> str:
-        """A digest of the definition; reports use it to show which definition a node uses."""
+        """A digest of the definition; reports contain it to show which definition a node uses."""
         text = msgspec.structs.replace(self, off={}).encode()
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 

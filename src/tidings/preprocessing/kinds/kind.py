@@ -1,4 +1,4 @@
-"""Turns the interests of a channel into filters, and reads events for these filters."""
+"""Turns the interests of a channel into filters, and notifications into events for the filters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Kind:
         self.decisions = Decisions()
         """The results of predicates."""
         self.functions = self.decisions.functions(definition.callable_predicates)
-        """The predicates that filters may call; they look up `decisions`."""
+        """The predicates that filters may call, as functions that look up their results in
+        `decisions`."""
 
     def parse(
         self, text: str, dialect: str = DEFAULT_DIALECT, most_parts: int | None = None
@@ -54,6 +55,6 @@ class Kind:
                 raise FilterError(told, text, call.start()) from None
 
     def read(self, event: Event) -> Event:
-        """The event that filters test, before its values are converted to the declared types;
-        raises NotificationError if the notification is refused."""
+        """The event that filters test, except that its values are not yet converted to the declared
+        types; raises NotificationError if the notification is refused."""
         return event

@@ -2,7 +2,7 @@
 
 The declared attributes of a channel are those of its file, those that its kind adds (the attribute
 with the topic, the attributes of types, the columns of an application's class), and an ontology for
-the topic. Every process that reads filters of the channel needs the same attributes.
+the topic. Every process that reads filters of the channel needs exactly these attributes.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _WITH_ONTOLOGY = {"topics": Topics, "types": Types}
 
 
 class Replaced(NamedTuple):
-    """A definition that replaces another, and the revision of its ontology, if it has one."""
+    """The new definition, and the revision of its ontology, if it has an ontology."""
 
     definition: KindDefinition
     revision: Revision | None = None
 
 
 def replace_definition(before: KindDefinition, after: KindDefinition) -> Replaced:
-    """The definition `after`, with the topics that only `before` has as retired topics. A predicate
-    that was switched off stays off until its package has another version."""
+    """The definition `after`; topics that only `before` has become retired topics in it. A
+    predicate that was switched off stays off until its package has another version."""
     same = {
         name: reason
         for name, reason in before.off.items()
@@ -46,8 +46,8 @@ def replace_definition(before: KindDefinition, after: KindDefinition) -> Replace
 
 
 def declare(attributes: Attributes | None, definition: KindDefinition) -> Attributes | None:
-    """The attributes that a channel of this kind declares, given those of its file. If the file
-    declares none, filters may also use undeclared attributes."""
+    """The attributes that a channel of this kind declares, including those that its file declares.
+    If the file declares none, filters may also use undeclared attributes."""
     if definition.kind == "content":
         return attributes
     given = {} if attributes is None else dict(attributes.tree)
@@ -69,7 +69,8 @@ def restore_attributes(
 
 
 def make_kind(attributes: Attributes | None, definition: KindDefinition) -> Kind:
-    """The kind of a channel with these attributes; raises TidingsError if it can't be used here."""
+    """The kind of a channel with these attributes. Raises TidingsError if this process can't use
+    the kind."""
     if definition.kind == "content":
         return Kind(attributes, definition)
     if attributes is None:

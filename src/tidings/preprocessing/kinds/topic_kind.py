@@ -3,12 +3,13 @@
     baseball                       isa(topic, 'baseball')
     baseball WHERE innings > 9     isa(topic, 'baseball') AND innings > 9
 
-A topic becomes a filter on the attribute that has the topic, so the ontology determines which topic
-covers which. A notification without a topic, or with an unknown topic, is refused: nobody would get
-it, and the publisher should notice a misspelt topic.
+A topic becomes a filter on the attribute that contains the topic, so the ontology determines which
+topic covers which. A notification without a topic, or with an unknown topic, is refused: nobody
+would get it, and the publisher should notice a misspelt topic.
 
-Cost: `isa` tests `preorder(topic)`, a number that is looked up. At the rendezvous point it is a
-plain term, like an attribute, so topics are placed and matched by the indexes of plain filters.
+Cost: `isa` becomes a test of `preorder(topic)`, a number that one lookup finds. At the rendezvous
+point this number is a plain term, like an attribute, so topics are placed and matched by the
+indexes of plain filters.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Topics(Kind):
         return below & condition
 
     def check_condition(self, topic: str, condition: Filter, text: str) -> None:
-        """Raises FilterError if the condition can't be used with the topic."""
+        """Raises FilterError if the condition can't be used with this topic."""
 
     def read(self, event: Event) -> Event:
         topic = event.get(self.path[0])
@@ -87,8 +88,8 @@ class Topics(Kind):
 
 
 def _split(text: str) -> Iterator[tuple[str, int | None]]:
-    """The possible topics of an interest, each with the position at which its condition starts. The
-    word WHERE may be part of a topic."""
+    """The topics that an interest may name, each with the start of the condition after it. The word
+    WHERE may be part of a topic."""
     yield text.strip(), None
     for one in _WHERE.finditer(text):
         yield text[: one.start()].strip(), one.end()

@@ -1,10 +1,10 @@
-"""Types of notifications, with inheritance.
+"""Types of notifications. A type inherits attributes from other types.
 
     event  (at)                     'event' gets quotes and trades too;
     |-- quote  (price)              'quote WHERE price > 90' gets quotes. A quote has the attributes
     `-- trade  (price, volume)      at and price; a type may inherit from several types.
 
-Types are topics that declare attributes. A condition may use only attributes that the type
+A type is a topic that declares attributes. A condition may use only attributes that the type
 declares or inherits, and attributes of the whole channel. The same holds for the attributes of a
 notification.
 """
@@ -32,7 +32,7 @@ class Types(Topics):
         }
         self._all = frozenset[str]().union(*names.values())
         self._foreign: dict[str, frozenset[str]] = {}
-        """For each type, the attributes that only other types have."""
+        """For each type, the attributes that it does not have, but other types do."""
         for type_ in self.ontology.list_parents():
             above = (own for one, own in names.items() if self.ontology.isa(type_, one))
             self._foreign[type_] = self._all - frozenset[str]().union(*above)

@@ -1,4 +1,4 @@
-"""Active subscriptions: predicates that the operator has installed, which filters call by name.
+"""Active subscriptions: the operator has installed predicates, which filters call by name.
 
     urgent(text, 3) AND region = 'EU'
        |
@@ -8,9 +8,9 @@ A predicate is a function of its arguments, and nothing else is known about it: 
 equal results, and no call is assumed to imply another. Its code comes from an entry point of the
 group `tidings.predicates`, never over the network.
 
-Predicates are not called while a notification is matched, because they may be slow, or never
-return. First the calls that the notification needs are collected (`Undecided`); a helper process
-decides them; then the notification is matched, and each call is looked up.
+Predicates may be slow, or never return, so they are not called while a notification is matched.
+First, the calls that the notification needs are collected (`Undecided`), and a helper process
+decides them. Then the notification is matched, and the result of each call is looked up.
 
     installed.py        entry points: which predicates there are, and their versions
     decisions.py        the results of calls, which filters look up

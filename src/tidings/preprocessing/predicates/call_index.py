@@ -1,7 +1,7 @@
-"""Which calls of predicates a notification needs, and which of them are not decided yet.
+"""The calls to predicates that a notification needs, and those among them that are not decided yet.
 
-A filter needs its calls if the notification passes all of its plain tests. Cost: for each filter
-that calls predicates, its plain tests are evaluated; no index is used, because an index can't
+If a notification passes all plain tests of a filter, the filter needs its calls. Cost: the plain
+tests of each filter that calls predicates are evaluated. No index is used, because an index can't
 predict the result of a predicate.
 """
 
@@ -32,7 +32,7 @@ class CallIndex:
     def __init__(self, decisions: Decisions) -> None:
         self._decisions = decisions
         self._filters: dict[int, tuple[Form, dict[str, Call]]] = {}
-        """The form of each filter, and its calls by text, inner calls first."""
+        """For each filter its form, and its calls by their text, inner calls first."""
 
     def __len__(self) -> int:
         return len(self._filters)
@@ -52,8 +52,8 @@ class CallIndex:
             raise Undecided(missing)
 
     def missing(self, event: Event) -> tuple[PredicateCall, ...]:
-        """The calls that a notification needs and that are not decided. If an argument is itself a
-        call of a predicate, only the inner call is listed at first."""
+        """The calls that a notification needs, and that are not decided yet. If an argument is
+        itself a call to a predicate, only the inner call is listed at first."""
         found: dict[bytes, PredicateCall] = {}
         values: dict[str, Key] = {}
         seen: set[str] = set()
@@ -65,7 +65,7 @@ class CallIndex:
                     continue
                 seen.add(text)
                 arguments = tuple(evaluate(one, event) for one in call.args[1:])
-                if None not in arguments:  # with a null argument, the result is null
+                if None not in arguments:  # if an argument is null, the result is null
                     one = PredicateCall(_name_of(call), arguments)
                     if one not in self._decisions:
                         found[one.key] = one
@@ -73,7 +73,7 @@ class CallIndex:
 
 
 def calls_in(node: Expression) -> Iterator[Call]:
-    """The calls of predicates in an expression, inner calls first."""
+    """The calls to predicates in an expression, inner calls first."""
     for one in children(node):
         yield from calls_in(one)
     if isinstance(node, Call) and node.name == "apply":

@@ -1,4 +1,4 @@
-"""The results of calls of predicates. Filters look them up here, instead of calling predicates."""
+"""The results of calls to predicates, which filters look up here instead of calling predicates."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import hashlib
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-MOST_KEPT = 50_000  # the most results that are kept, about 200 bytes each
+MOST_KEPT = 50_000  # the most results that are kept, each of about 200 bytes
 
 Key = bytes
 
 
 class PredicateCall(NamedTuple):
-    """A call of a predicate; no argument is null."""
+    """A call to a predicate; none of the arguments is null."""
 
     name: str
     arguments: tuple[Any, ...]
@@ -26,7 +26,7 @@ class PredicateCall(NamedTuple):
 
 
 class Decisions:
-    """Results by call: true, false, or None for null. The oldest results are dropped; a
+    """The results of calls: true, false, or None for null. The oldest results are dropped; a
     notification that needs a dropped result waits for the predicate again."""
 
     def __init__(self) -> None:
@@ -42,13 +42,13 @@ class Decisions:
         self._results[call.key] = result
 
     def make_room(self, count: int) -> None:
-        """Keep at least the next `count` results: a notification may need them together."""
+        """Keep at least the next `count` results, because a notification may need all of them."""
         self._most = max(MOST_KEPT, 2 * count)
 
     def functions(self, names: Iterable[str]) -> dict[str, Callable[..., Any]]:
         """Functions that look up results, with which filters that call these predicates are parsed.
-        A call that is not decided returns null; the caller must make sure that no filter needs it
-        (CallIndex)."""
+        A call that is not decided returns null, so the caller must make sure that no filter needs
+        such a call (CallIndex)."""
 
         def look_up(name: str) -> Callable[..., Any]:
             return lambda *values: self._results.get(PredicateCall(name, values).key)

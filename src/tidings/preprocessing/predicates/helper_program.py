@@ -1,4 +1,4 @@
-"""The program of a helper process: it calls one predicate, for batches of arguments.
+"""The program of a helper process, which calls one predicate for batches of arguments.
 
     python -P helper_program.py GROUP NAME VERSION
 
@@ -7,7 +7,7 @@
              one byte, a length of 2 bytes, and that many bytes of text
 
 Output that the predicate prints goes to stderr, and its stdin is empty. The process ends when its
-parent does. It imports only the standard library, so that it starts fast.
+parent ends. The program imports only the standard library, so that it starts fast.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from typing import Any, BinaryIO
 
 
 class Code(enum.IntEnum):
-    """The codes of answers. `UNUSABLE`: the predicate can't be loaded."""
+    """The codes with which the helper program answers. `UNUSABLE`: the predicate can't be
+    loaded."""
 
     NULL, FALSE, TRUE, RAISED, READY, UNUSABLE = range(6)
 
@@ -88,7 +89,7 @@ def answer(out: BinaryIO, code: int, text: str = "") -> None:
 
 
 def read_batch(stream: BinaryIO) -> Any:
-    """The next batch; None at the end."""
+    """The next batch; None at the end of the input."""
     head = stream.read(BATCH.size)
     return pickle.loads(stream.read(*BATCH.unpack(head))) if len(head) == BATCH.size else None
 
@@ -105,7 +106,7 @@ def end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
     with contextlib.suppress(
         Exception
-    ):  # on Linux, the kernel kills the process even if no thread can run
+    ):  # on Linux, the kernel ends the process even if none of its threads can run
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 

@@ -18,7 +18,7 @@ HELPER = Path(__file__).with_name("helper_program.py")
 
 def need_predicates(names: Iterable[str]) -> dict[str, str]:
     """The versions of installed predicates, by name; raises EnvironmentProblem if one can't be
-    used. The version is that of the package that contains the predicate. No code is loaded."""
+    used. The version is that of the package to which the predicate belongs. No code is loaded."""
     known = entry_points(group=PREDICATES)
     found: dict[str, str] = {}
     for name in names:

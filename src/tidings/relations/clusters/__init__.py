@@ -7,10 +7,10 @@ person.
     curve.py          places on a space-filling curve; a box around a place is a few ranges
     centres.py        an ordered index over the centres of clusters
     grouping.py       few clusters: a sweep for times, greedily for places
-    cluster.py        clusters of places and of times, as values come and go
+    cluster.py        clusters of places and of times; values are added and removed
     elements.py       the values that are held and related to a term, with weights
     cluster_store.py  nodes: learn, find, cancel, age; the bound on their number
-    full_scan.py      the same without any index: the reference for tests
+    full_scan.py      a store without any index: the reference for tests
 
 This folder does not deal with filters; merit/ does. Users get `ClusterStore` from
 `tidings.relations`. Start at cluster_store.py, then elements.py.

@@ -1,6 +1,7 @@
 """Ordered indexes over the centres of clusters: sorted numbers, searched by bisection.
 
-The number of a time is its middle, and the number of a place is its number on the curve.
+The number of a time is its middle, and the number of a place is its number on the space-filling
+curve.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ class Centres:
         del self._sorted[at]
 
     def within(self, ranges: Iterable[tuple[float, float]]) -> Iterator[int]:
-        """The clusters whose centres are in disjoint ranges, both ends included."""
+        """The clusters whose centres are in these ranges. The ranges are disjoint, and include both
+        of their ends."""
         for first, last in ranges:
             start = bisect_left(self._sorted, first, key=_number)
             stop = bisect_right(self._sorted, last, lo=start, key=_number)
@@ -36,7 +38,7 @@ class Centres:
                 yield cluster
 
     def count(self, ranges: Iterable[tuple[float, float]]) -> int:
-        """How many centres are in disjoint ranges."""
+        """How many centres are in these ranges, which must not overlap."""
         found = 0
         for first, last in ranges:
             start = bisect_left(self._sorted, first, key=_number)

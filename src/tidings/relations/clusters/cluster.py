@@ -1,11 +1,11 @@
-"""Clusters of one context: values within a radius of a centre.
+"""The clusters of one context. A cluster contains values within a radius of its centre.
 
     value ──> centres within the radius (ordered index) ──> join the nearest, or found a cluster
     query ──> centres within radius + near              ──> their members that are near
 
 Each value is in exactly one cluster. After many changes, `tidy` groups all values again, into few
-clusters. In a running node this is done in short steps: queries use the old clusters until the new
-ones are complete. Which values a query finds does not depend on how they are grouped.
+clusters. A running node does this in short steps: queries use the old clusters until the new ones
+are complete. The way in which values are grouped has no influence on which values a query finds.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from tidings.relations.clusters.grouping import STEP, choose_slowly, sweep_slowl
 from tidings.relations.semantic import DAY, Place, Span, place_distance
 
 Located = TypeVar("Located", Place, Span)
-MOST_MEANWHILE = 10_000  # if more values come and go while clusters are tidied, this is given up
+MOST_MEANWHILE = 10_000  # `tidy_slowly` gives up after more changes than this
 FEW_CHANGES = 16
 EARTH_KM = 6371.0088
 WIDER = 1.001  # cubes are a little larger than the radius, because of rounding
-SMALLEST = 0.001  # kilometres: the smallest cube
+SMALLEST = 0.001  # the size of the smallest cube, in kilometres
 Cell = tuple[int, int, int]
 TOUCHING = tuple(itertools.product((-1, 0, 1), repeat=3))
-SHARE = 4  # clusters are untidy when a quarter as many values have come or gone as there are
+SHARE = 4  # clusters are untidy if there were more changes than a quarter of the values
 
 
 class Cluster(msgspec.Struct, Generic[Located]):
@@ -54,8 +54,8 @@ class Clusters(ABC, Generic[Located]):
         self._of: dict[Located, int] = {}
         self._numbers = itertools.count(1)
         self.changes = 0
-        """How many values came or went since the clusters were tidy."""
-        # the changes while clusters are tidied: a value, and whether it came
+        """How many values were added or removed since the clusters were last tidied."""
+        # the changes while the clusters are being tidied: each value, and whether it was added
         self._meanwhile: list[tuple[Located, bool]] | None = None
 
     def add(self, value: Located) -> int:
@@ -87,7 +87,7 @@ class Clusters(ABC, Generic[Located]):
                 self._meanwhile = None
 
     def near(self, value: Located, near: float) -> Iterator[tuple[Located, float]]:
-        """The values that are less than `near` away, with their distances."""
+        """The values at a distance of less than `near`, with their distances."""
         for number in self._around(value, self.radius + near):
             for member in self._clusters[number].members:
                 away = self.distance(value, member)
@@ -96,17 +96,18 @@ class Clusters(ABC, Generic[Located]):
 
     @property
     def is_untidy(self) -> bool:
-        """Have so many values come and gone that tidying is worth its time?"""
+        """Whether tidying is worth its time, because many values were added or removed."""
         return self.changes > FEW_CHANGES + len(self._of) // SHARE
 
     def tidy(self) -> None:
-        """Group all values again."""
+        """Group all values again in one call."""
         for _ in self.tidy_slowly():
             pass
 
     def tidy_slowly(self) -> Iterator[None]:
-        """Group all values again, in short steps. If too many values come and go meanwhile, the
-        clusters stay as they are. Only the last of several such iterators has an effect."""
+        """Group all values again, in short steps. If too many values are added or removed
+        meanwhile, the clusters stay as they are. If several of these iterators run, only the one
+        that was started last has an effect."""
         fresh = copy.copy(self)
         fresh._index, fresh._clusters, fresh._of = Centres(), {}, {}
         meanwhile = self._meanwhile = []
@@ -129,7 +130,7 @@ class Clusters(ABC, Generic[Located]):
         self._index, self._clusters, self._of = fresh._index, fresh._clusters, fresh._of
         self._meanwhile = None
         self.changes = 0
-        for table in old:  # freeing many entries at once takes long
+        for table in old:  # dropping a large table at once would take long
             while table:
                 for _ in range(min(STEP, len(table))):
                     table.popitem()
@@ -161,7 +162,8 @@ class Clusters(ABC, Generic[Located]):
         del self._clusters[cluster.number]
 
     def _around(self, value: Located, distance: float) -> Iterator[int]:
-        """The clusters whose centres may be within a distance; some may be further away."""
+        """The clusters whose centres may be within a distance. The centres of some of them may be
+        further away."""
         return self._index.within(self._ranges(value, distance))
 
     @abstractmethod
@@ -169,20 +171,20 @@ class Clusters(ABC, Generic[Located]):
 
     @abstractmethod
     def _number(self, value: Located) -> float:
-        """The number of a centre in the index."""
+        """The number by which the index sorts a centre."""
 
     @abstractmethod
     def _ranges(self, value: Located, distance: float) -> Iterable[tuple[float, float]]: ...
 
     @abstractmethod
     def _group(self, values: list[Located]) -> Iterator[tuple[Located, list[Located]] | None]:
-        """Group values into few clusters: each centre, with its values, and None after each step
-        without one."""
+        """Group values into few clusters. Yields the centre of each cluster with its values, and
+        None after each step that completes no cluster."""
 
 
 class TimeClusters(Clusters[Span]):
-    """Clusters of spans of time, by their middles, in microseconds. `tidy` makes as few clusters as
-    possible."""
+    """Clusters of spans of time. The distance of two spans is that of their middles, in
+    microseconds. `tidy` makes as few clusters as possible."""
 
     def __init__(self, radius_days: float) -> None:
         super().__init__(radius_days * DAY)
@@ -249,9 +251,10 @@ class PlaceClusters(Clusters[Place]):
         yield from choose_slowly(values, bound, around)
 
     def _cell(self, value: Place) -> Cell:
-        """The cube with this place, among cubes whose edges are as long as the radius. A place that
-        is less than a radius away is in the same cube or in one that touches it, because a straight
-        line through the globe is not longer than the way along its surface."""
+        """The cube that contains this place; the edges of cubes are as long as the radius. A place
+        that is less than a radius away is in the same cube or in one that touches it, because the
+        straight line between two places, through the globe, is not longer than the way along its
+        surface."""
         assert value.lat is not None
         assert value.lon is not None
         lat, lon = math.radians(value.lat), math.radians(value.lon)

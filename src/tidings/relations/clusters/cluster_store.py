@@ -4,10 +4,10 @@
                        |              |
                     element        element       each in a cluster of its context
 
-A node is one combination of terms that was forwarded to one hop. The node is found through each of
-its elements, and its merit is the sum over the terms of the query. A node is dropped when its last
-id is cancelled, when it has not been used for a while, or when the store is full and no other node
-was used less. The caller passes the current time, in seconds.
+A node is one combination of terms that was forwarded to one hop. Each element of the node leads to
+it, and its merit is the sum over the terms of the query. A node is dropped when its last id is
+cancelled, when it has not been used for a while, or when the store is full and no other node was
+used less. The caller passes the current time, in seconds.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class StoreSettings(msgspec.Struct, frozen=True):
     """Which nodes the store admits, and how long it keeps them."""
 
     least: int = 1
-    """A node is admitted if this many subscriptions matched."""
+    """A node is admitted if at least this many subscriptions matched."""
     most: int = 100_000
     """The most nodes."""
     keep: float = 7 * 86_400.0
-    """Seconds after which an unused node is forgotten."""
+    """A node is forgotten if it was not used for this many seconds."""
     radius_km: float = 50.0
     radius_days: float = 2.0
 
@@ -60,7 +60,7 @@ Watcher = Callable[[ForwardedNode, bool, Sequence[Term]], None]
 
 
 class ClusterStore:
-    """Nodes, found through the elements of their terms."""
+    """Nodes; each is found through the elements of its terms."""
 
     def __init__(
         self,
@@ -76,21 +76,21 @@ class ClusterStore:
         self._nodes: dict[tuple[frozenset[Term], Hashable], ForwardedNode] = {}
         self._by_term: dict[Term, dict[int, ForwardedNode]] = {}
         self._by_id: dict[Hashable, dict[int, ForwardedNode]] = {}
-        # a heap; entries may be outdated
+        # a heap; some of its entries may be outdated
         self._least_used: list[tuple[int, float, int, ForwardedNode]] = []
         self._numbers = itertools.count(1)
         self._watchers: list[Watcher] = []
 
     def watch(self, told: Watcher) -> None:
-        """Call a function after a node is added or removed, with the node, whether it was added,
-        and those of its terms that no other node has."""
+        """Call a function whenever a node was added or removed. Its arguments are the node, whether
+        it was added, and those terms of the node that no other node has."""
         self._watchers.append(told)
 
     def __contains__(self, node: ForwardedNode) -> bool:
         return self._nodes.get((frozenset(node.terms), node.hop)) is node
 
     def node(self, terms: Iterable[Term], hop: Hashable) -> ForwardedNode | None:
-        """The node of a combination of terms that was forwarded to a hop."""
+        """The node for a combination of terms that was forwarded to a hop."""
         return self._nodes.get((frozenset(terms), hop))
 
     def __len__(self) -> int:
@@ -109,9 +109,9 @@ class ClusterStore:
         now: float,
         count: int | None = None,
     ) -> ForwardedNode | None:
-        """Store that a message with these terms was forwarded, and return its node; None if too few
-        subscriptions matched it, or if it has no terms. `count` is the number of subscriptions that
-        the ids stand for; by default, one for each id."""
+        """Store that a message with these terms was forwarded, and return the node of the terms.
+        Return None if too few subscriptions matched the message, or if it has no terms. `count` is
+        how many subscriptions the ids represent; by default, each id represents one."""
         terms = tuple(dict.fromkeys(terms))
         ids = set(ids)
         node = self._nodes.get((frozenset(terms), hop))
@@ -134,14 +134,15 @@ class ClusterStore:
         node.ids |= ids
 
     def use(self, nodes: Iterable[ForwardedNode], now: float, times: int = 1) -> None:
-        """Note that nodes were used: a message had at least one of their terms."""
+        """Note that these nodes were used. A message uses a node if it has at least one of the
+        node's terms."""
         for node in nodes:
             node.uses += times
             node.last = max(node.last, now)
 
     def cancel(self, id_: Hashable, *hops: Hashable) -> None:
-        """Remove a subscription, perhaps only at some hops, and the nodes that only this
-        subscription needed."""
+        """Remove a subscription, at all hops or only at some, and the nodes that no other
+        subscription needs."""
         holders = self._by_id.pop(id_, {})
         stay = {at: node for at, node in holders.items() if hops and node.hop not in hops}
         if stay:
@@ -152,8 +153,8 @@ class ClusterStore:
                 self.forget(node)
 
     def age(self, now: float) -> int:
-        """Forget the nodes that were not used for a while, and return their number. The other nodes
-        lose half of their uses, so that a node that is no longer popular can be replaced."""
+        """Forget the nodes that were not used for a while, and return how many they were. The uses
+        of the other nodes are halved, so that a node that is no longer popular can be replaced."""
         old = [node for node in self._nodes.values() if node.last + self.settings.keep < now]
         for node in old:
             self.forget(node)
@@ -164,7 +165,7 @@ class ClusterStore:
         return len(old)
 
     def forget(self, node: ForwardedNode) -> None:
-        """Remove a node, with the elements that no other node has."""
+        """Remove a node, and those of its elements that no other node has."""
         del self._nodes[frozenset(node.terms), node.hop]
         for id_ in node.ids:
             holders = self._by_id[id_]
@@ -203,15 +204,15 @@ class ClusterStore:
             node = rank[-1]
             if node not in self:
                 continue
-            if rank != _rank(node):  # outdated; uses and last only grow between two calls of `age`
+            if rank != _rank(node):  # an old rank: `uses` or `last` has grown
                 heapq.heappush(self._least_used, _rank(node))
                 continue
             self.forget(node)
             return
 
     def replace(self, old: Term, new: Term) -> None:
-        """Move what was learnt under a term to another one, because the name has another value now;
-        or file a term again, because its tree has grown."""
+        """Move what was learnt under an old term to a new one, because a name has another value
+        now. If both terms are equal, index the term again, because its tree has grown."""
         for node in list(self._by_term.get(old, {}).values()) if old != new else ():
             terms = tuple(dict.fromkeys(new if term == old else term for term in node.terms))
             there = self._nodes.get((frozenset(terms), node.hop))
@@ -221,7 +222,7 @@ class ClusterStore:
             there.uses += node.uses
             there.last = max(there.last, node.last)
             self._add_ids(there, node.ids)
-            self.forget(node)  # only now, so that watchers see no hop without nodes
+            self.forget(node)  # only now, so that watchers never see the hop without nodes
         self.elements.refile(new)
 
     # -- queries -------------------------------------------------------------------------------
@@ -252,7 +253,7 @@ class ClusterStore:
         return self._by_id.keys()
 
     def hops_of(self, id_: Hashable) -> set[Hashable]:
-        """The hops of the nodes that have an id."""
+        """The hops of the nodes that contain an id."""
         return {node.hop for node in self._by_id.get(id_, {}).values()}
 
     def nodes_at(self, term: Term) -> Mapping[int, ForwardedNode]:
@@ -260,7 +261,7 @@ class ClusterStore:
         return self._by_term.get(term, {})
 
     def majority_hop(self, context: Context, members: Iterable[Value]) -> Hashable:
-        """The hop of more than half of the nodes of a cluster; None if there is no such hop."""
+        """The hop that has more than half of the nodes of a cluster; None if there is none."""
         hops = Counter(
             node.hop
             for value in members

@@ -1,7 +1,7 @@
 """A space-filling curve through all places: latitude, longitude and altitude as one number.
 
-The bits of the three coordinates are interleaved (Z-order, or Morton order), so a cube of an octree
-is one range of numbers, and a box around a place is a few ranges:
+The bits of the three coordinates are interleaved (Z-order, or Morton order). So a cube of an octree
+is one range of numbers, and a box around a place consists of a few ranges:
 
     0 1 | 4 5       a square of 2 x 2 cells is 0-3, 4-7, 8-11 or 12-15
     2 3 | 6 7       a box over the middle two columns is 1, 3, 4, 6, 9, 11, 12, 14
@@ -16,22 +16,22 @@ from tidings.relations.semantic import Place
 
 BITS = 20  # bits of each coordinate: a cell is 19 m by 38 m by 11 cm
 CELLS = 1 << BITS
-MOST_RANGES = 24  # with more ranges, cubes on the border are taken whole
+MOST_RANGES = 24  # instead of splitting into more ranges, include cubes on the border as a whole
 LOWEST, HIGHEST = -12_000.0, 100_000.0  # metres
 Cell = tuple[int, int, int]
 Range = tuple[int, int]
 
 
 def curve_place(place: Place) -> int:
-    """The number of a place with coordinates."""
+    """The number of a place that has coordinates."""
     assert place.lat is not None
     assert place.lon is not None
     return _interleave(_cell(place.lat, place.lon, place.altitude))
 
 
 def ranges_around(place: Place, km: float, height: float) -> list[Range]:
-    """Ranges of numbers, as (first, last), that contain all places less than `km` kilometres away.
-    Each kilometre of altitude counts as `height` kilometres."""
+    """Ranges of numbers (first, last) that contain all places less than `km` kilometres away. A
+    kilometre of altitude counts as much as `height` kilometres on the ground."""
     assert place.lat is not None
     assert place.lon is not None
     (south, north), wide = circle_box(place.lat, place.lon, km)
@@ -45,7 +45,7 @@ def ranges_around(place: Place, km: float, height: float) -> list[Range]:
 def _cover(low: Cell, high: Cell) -> list[Range]:
     """The ranges of a box of cells, level by level of the octree."""
     whole: list[Range] = []
-    # (number, corner) of each cube; the corner is in units of the cube's size
+    # the number and the corner of each cube; the unit of the corner is the size of the cube
     split: list[tuple[int, Cell]] = [(0, (0, 0, 0))]
     for level in range(1, BITS + 1):
         size = CELLS >> level

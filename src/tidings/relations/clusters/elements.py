@@ -1,10 +1,10 @@
 """Finds the stored values that are related to a term of a message, and how strongly.
 
     exact, ancestor, people   the values that the term looks for, by key
-    descendant                stored values below the term: each is filed under the values above it
+    descendant                stored values below the term: indexed under the values above them
     near                      members of clusters around the term
 
-A stored value counts once for each term, by its best edge.
+For each term, a stored value counts only once, with its best edge.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Elements:
         self.weights = weights
         self.places = PlaceClusters(radius_km, weights.height)
         self.times = TimeClusters(radius_days)
-        # the terms under which each stored value is filed
+        # the terms under which each stored value is indexed
         self._above: dict[Term, tuple[Term, ...]] = {}
         self._below: dict[Term, set[Term]] = {}
 
@@ -71,13 +71,13 @@ class Elements:
             self.places.remove(term.value)
 
     def refile(self, term: Term) -> None:
-        """File a stored value again, after its tree has grown."""
+        """Index a stored value again, because its tree has grown."""
         if term in self._above:
             self._unfile(term)
             self._file(term)
 
     def above(self, term: Term) -> tuple[Term, ...]:
-        """The terms under which a stored value is filed."""
+        """The terms under which a stored value can be found."""
         return self._above[term]
 
     def tidy(self) -> None:
@@ -87,19 +87,19 @@ class Elements:
 
     @property
     def is_untidy(self) -> bool:
-        """Have so many values come and gone that tidying is worth its time?"""
+        """Whether tidying is worth its time, because many values were added or removed."""
         return self.places.is_untidy or self.times.is_untidy
 
     def tidy_slowly(self) -> Iterator[None]:
-        """Like `tidy`, in steps of less than a millisecond, for contexts that are untidy. Values
-        may come and go between two steps."""
+        """Like `tidy`, but only for untidy contexts, and in steps of less than a millisecond.
+        Between two steps, values may be added and removed."""
         if self.places.is_untidy:
             yield from self.places.tidy_slowly()
         if self.times.is_untidy:
             yield from self.times.tidy_slowly()
 
     def clusters(self, context: Context) -> Iterator[tuple[Value, list[Value]]]:
-        """The clusters of a context: the centre and the members of each. A value without a
+        """The clusters of a context; each is given as its centre and its members. A value without a
         position, such as a tag, is a cluster of its own."""
         groups: dict[str, Iterable[Cluster[Any]]] = {"place": self.places, "time": self.times}
         for cluster in groups.get(context, ()):

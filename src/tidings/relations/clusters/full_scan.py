@@ -1,5 +1,6 @@
 """A store that compares a query with every record: the reference for tests. This store shares no
-code with the clustering store, and computes the relation of two values from these two alone."""
+code with the clustering store, and computes the relation of two values from the two values
+alone."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ class FullScan:
             record["uses"] = max(1, record["uses"] // 2)
 
     def find(self, terms: Iterable[Term]) -> dict[tuple[frozenset[Term], Hashable], float]:
-        """The merit of each record that is related to the terms."""
+        """For each record that is related to the terms, its merit."""
         terms = set(terms)
         found = {}
         for record in self.records:
@@ -115,7 +116,7 @@ def _closeness(one: Span, other: Span, weights: Weights) -> float:
 
 
 def _climbs(semantic: SemanticStore, low: Term, high: Term, links: int) -> bool:
-    """Whether at most `links` links lead from one term up to another."""
+    """Whether `high` can be reached from `low` over at most `links` links upwards."""
     if links == 0:
         return False
     above: list[Any] = []
@@ -133,7 +134,7 @@ def _climbs(semantic: SemanticStore, low: Term, high: Term, links: int) -> bool:
 
 
 def _kilometres(one: Place, other: Place, height: float) -> float:
-    """The distance, computed by the angle between two vectors instead of haversines."""
+    """The distance, computed from the angle between two vectors instead of by haversines."""
     first, second = _vector(one), _vector(other)
     cross = (
         first[1] * second[2] - first[2] * second[1],

@@ -5,14 +5,14 @@
 
     event_terms.py   the attributes of events that have a place, a time, tags, a person
     scoring.py       merits of hops, limits, the best nodes
-    exact_table.py   the exact search, which skips what is answered already
+    exact_table.py   the exact search, which skips filters with stored answers
     related.py       subscriptions that want related messages, by weight
-    gates.py         finds them through an exact test as well
-    postings.py, merit_kernels.py    what a term finds, as arrays; merits added up in compiled code
-    frame_plans.py   what to send at once for values that come again and again
+    gates.py         finds these subscriptions also through an exact test
+    postings.py, merit_kernels.py    nodes found by a term, as arrays; compiled sums of merits
+    frame_plans.py   the frames to send at once, cached for values that occur repeatedly
     forwarded_merit.py    the merit of a message for a queue
-    hop_frames.py    what is sent to one hop
-    repository.py    all together: propose, complete, work
+    hop_frames.py    the frames that are sent to one hop
+    repository.py    uses all of them: propose, complete, work
 
 Users get `Repository` from `tidings.relations`. Start at repository.py.
 """

@@ -11,12 +11,12 @@ from tidings.model import ABSENT, AttributesError, Event
 from tidings.relations.semantic import Asking, Context, SemanticStore, Term
 
 MOST_REMEMBERED = 65_536  # the most values whose terms are cached
-LONGEST_REMEMBERED = 200  # the most characters of such a value
+LONGEST_REMEMBERED = 200  # the most characters of a value whose terms are cached
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """The names of the attributes that terms are read from. `coordinates` are latitude, longitude
-    and perhaps altitude; they count only if the event does not name a known place. The value of
+    """The names of the attributes from which terms are read. `coordinates` are latitude, longitude
+    and perhaps altitude. They are used only for an event that names no known place. The value of
     `tag` may be a list. The words of `text` become tags."""
 
     place: str | None = None
@@ -36,20 +36,20 @@ class Reading(msgspec.Struct, frozen=True):
             raise AttributesError("found no attribute of a context, expected at least one")
 
     def named_attributes(self) -> dict[str, Context]:
-        """The attributes that contain names, with their contexts."""
+        """The attributes that contain names, each with its context."""
         given: tuple[tuple[str | None, Context], ...] = (
             (self.place, "place"), (self.time, "time"), (self.tag, "tag"), (self.person, "person")
         )  # fmt: skip
         return {name: context for name, context in given if name is not None}
 
     def attributes(self) -> frozenset[str]:
-        """All attributes that are read."""
+        """All attributes that are read from an event."""
         text = () if self.text is None else (self.text,)
         return frozenset((*self.named_attributes(), *self.coordinates, *text))
 
 
 class TermReader:
-    """Reads the terms of events. The terms of short texts are cached."""
+    """Reads the terms of events. The terms of short texts are kept in a cache."""
 
     def __init__(
         self, semantic: SemanticStore, reading: Reading, asking: Asking | None = None
@@ -62,7 +62,7 @@ class TermReader:
         self._terms: dict[tuple[Context, Any], Term | None] = {}
 
     def terms(self, event: Event) -> tuple[Term, ...]:
-        """The terms of an event, each once."""
+        """The distinct terms of an event."""
         found: dict[Term, None] = {}
         for context, value in self.values(event):
             term = self.term(context, value)
@@ -79,7 +79,8 @@ class TermReader:
         return tuple(found)
 
     def values(self, event: Event) -> Iterator[tuple[Context, Any]]:
-        """The values of attributes that contain names; a list is yielded element by element."""
+        """The values of attributes that contain names. The elements of a list are yielded one by
+        one."""
         for name, context in self._named:
             value = event.get(name)
             if isinstance(value, (list, tuple)):
@@ -103,7 +104,7 @@ class TermReader:
         return term
 
     def forget(self) -> None:
-        """Empty the cache, after the semantic store has grown."""
+        """Empty the cache; needed when the semantic store has grown."""
         self._terms.clear()
 
     def _has_known_place(self, terms: dict[Term, None]) -> bool:
@@ -114,8 +115,8 @@ class TermReader:
 
 
 def values_of(reading: Reading) -> Callable[[Event], tuple[Any, ...] | None]:
-    """A function that returns the values of an event that determine its terms, as a key for caches;
-    it returns None if the values are too long to be cached."""
+    """A function from an event to the values that determine its terms, as a key for caches. The
+    function returns None if the values are too long to be cached."""
     names = sorted(reading.attributes())
 
     def read(event: Event) -> tuple[Any, ...] | None:
@@ -148,5 +149,5 @@ def _hashable(value: Any) -> Any:
         inner = tuple(map(_hashable, value))
         return _TOO_LONG if _TOO_LONG in inner else (list, inner)
     if isinstance(value, Mapping):
-        return Mapping  # a mapping gives no term
+        return Mapping  # because a mapping gives no term
     return type(value), value

@@ -1,4 +1,4 @@
-"""The exact search, which skips filters whose answers are known from an earlier message.
+"""The exact search. It skips filters whose answers are known from an earlier message.
 
 A filter that reads only attributes of contexts gives the same answer for two messages that agree on
 these attributes. So filters are grouped by the attributes that they read:
@@ -7,11 +7,12 @@ these attributes. So filters are grouped by the attributes that they read:
     topic = 'T7' AND city = 'Chicago'   reads topic, city     answers by topic and city
     topic = 'T7' AND price > 9          reads price too       always searched
 
-For values that were forwarded before, this module stores the whole answer of such a group: all ids
-of the group that match. Answers are updated when subscriptions change. If all answers for a message
-are stored, only filters of the last kind are searched, which have a matcher of their own; otherwise
-the matcher of all filters is used. So a search never takes longer than one without stored answers.
-A near or broader value does not prove a match, so no filter is skipped because of it.
+This module stores the whole answer of such a group, which is all ids of the group that match, for
+values that were forwarded before. Answers are updated when subscriptions change. If all answers for
+a message are stored, only the filters that read other attributes too are searched, in a matcher of
+their own; otherwise the matcher of all filters is used. So a search with stored answers never takes
+longer than one without them. A value that is only near or broader does not prove a match, so
+filters are still searched for it.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ from tidings.filters.values import STRING
 from tidings.matching import Matcher
 from tidings.model import ABSENT, Event, TidingsError
 
-# the attributes of contexts that filters read, sorted; None if they also read other attributes
+# those attributes of contexts that filters read, sorted; None if the filters also read other
+# attributes
 Group = tuple[str, ...] | None
 Values = tuple[Hashable, ...]
-# For these types, equal values mean the same to every filter, and have equal hashes. Numbers and
-# booleans are left out: 1, 1.0 and true are equal in Python.
+# Equal values of these types mean the same to every filter, and have equal hashes. Numbers and
+# booleans are not among them: in Python, 1, 1.0 and true are equal.
 _PLAIN = frozenset((str, type(None), dt.date, dt.datetime, type(ABSENT)))
 MOST_POINTS = 64
 
@@ -55,13 +57,13 @@ class ExactTable:
         self._contexts = frozenset(contexts)
         self._attributes = attributes
         self.changes = 0
-        """How often subscriptions were added or cancelled."""
+        """How many times a subscription was added or cancelled."""
         self._groups: dict[Hashable, Group] = {}
-        self._hops: dict[Hashable, dict[Hashable, int]] = {}  # id -> hop -> number of subscriptions
+        self._hops: dict[Hashable, dict[Hashable, int]] = {}  # id -> hop -> how many subscriptions
         self._all, self._rest = (Matcher(attributes, background=background) for _ in range(2))
-        self._known: dict[Group, None] = {}  # groups that have, or had, subscriptions
+        self._known: dict[Group, None] = {}  # groups that have subscriptions, or had some earlier
         self._answers: dict[Group, dict[Values, dict[Hashable, None]]] = {}
-        self._answered: dict[Hashable, set[Values]] = {}  # id -> the values whose answers have it
+        self._answered: dict[Hashable, set[Values]] = {}  # id -> values whose answers contain it
         self._watchers: list[Callable[[Group, Values], None]] = []
 
     def watch(self, told: Callable[[Group, Values], None]) -> None:
@@ -88,7 +90,7 @@ class ExactTable:
         return self._hops[id_]
 
     def by_hop(self, ids: Iterable[Hashable]) -> dict[Hashable, list[Hashable]]:
-        """The ids for each hop."""
+        """The ids, grouped by hop."""
         found: dict[Hashable, list[Hashable]] = {}
         for id_ in ids:
             for hop in self._hops[id_]:
@@ -99,7 +101,7 @@ class ExactTable:
         return found
 
     def count(self, ids: Iterable[Hashable], hop: Hashable) -> int:
-        """How many subscriptions at a hop these ids stand for."""
+        """The number of subscriptions at a hop that these ids represent."""
         return sum(self._hops[one].get(hop, 0) for one in ids)
 
     # -- subscriptions -------------------------------------------------------------------------
@@ -141,7 +143,7 @@ class ExactTable:
             self._tell(group, values)
 
     def set_count(self, id_: Hashable, hop: Hashable, count: int) -> None:
-        """Set how many subscriptions at a hop an id stands for; if 0, the hop no longer needs the
+        """Set how many subscriptions at a hop an id represents; if 0, the hop no longer needs the
         id."""
         hops = self._hops[id_]
         is_new = count > 0 and hop not in hops
@@ -165,7 +167,7 @@ class ExactTable:
     # -- answers -------------------------------------------------------------------------------
 
     def find_answers(self, event: Event) -> Found:
-        """The groups whose answers for an event are stored, with the ids that match."""
+        """The groups that have a stored answer for this event, each with the ids that match."""
         found = Found()
         for group, answers in self._answers.items():
             values = self._values(group, event)
@@ -174,14 +176,14 @@ class ExactTable:
         return found
 
     def decisive(self, event: Event) -> Iterator[tuple[Group, Values]]:
-        """The groups whose answers for an event can be stored, each with the event's values."""
+        """The groups whose answer for this event can be stored, each with the event's values."""
         for group in self._known:
             values = None if group is None else self._values(group, event)
             if values is not None:
                 yield group, values
 
     def search(self, event: Event, skip: Container[Group] = ()) -> Found:
-        """The ids that match, in all groups except those to skip."""
+        """The ids that match, from all groups except those that are to be skipped."""
         found = Found((group, []) for group in self._known if group not in skip)
         if found.keys() <= {None}:
             if found:
@@ -195,8 +197,8 @@ class ExactTable:
         return found
 
     def hold(self, event: Event, found: Found) -> list[tuple[Group, Values]]:
-        """Store the answers for a message, for all groups that can be skipped; `found` has the ids
-        of all groups. Return the stored answers, which the caller releases later."""
+        """Store the answers for a message, for all groups that can be skipped; `found` contains the
+        ids of all groups. Return the stored answers; the caller must release them later."""
         held: list[tuple[Group, Values]] = []
         for group, ids in found.items():
             values = None if group is None else self._values(group, event)
@@ -225,8 +227,8 @@ class ExactTable:
         return sum(map(len, self._answers.values()))
 
     def _values(self, group: Group, event: Event) -> Values | None:
-        """The values of an event that determine a group's answer; None if one has a type that is
-        not in `_PLAIN`."""
+        """The values of an event that determine the answer of a group; None if the type of one of
+        them is not in `_PLAIN`."""
         values = tuple(event.get(name, ABSENT) for name in group or ())
         return values if all(type(one) in _PLAIN for one in values) else None
 

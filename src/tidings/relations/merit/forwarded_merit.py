@@ -1,11 +1,11 @@
 """The merit of a message for a queue: how strongly it is related to earlier forwarded messages.
 
-    message ──terms──> merits of all nodes that it reached before, added up
+    message ──terms──> the sum of the merits of all nodes with related messages
     forwarded: terms, nodes ──note──> waits ──work──> learnt, when there is time
 
 `note` queues a forwarded message; `work` learns from the queued messages. In the store, each node
 of the content graph is a hop of its own, so that a message that reached many of them has a higher
-merit. The caller cancels ids in `store` when subscriptions end, and ages it.
+merit. The caller cancels ids in `store` when subscriptions end, and ages the store.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ MOST_HOPS = 8  # the most nodes that are learnt from one message
 
 
 class ForwardedMerit:
-    """Merits of messages. A message is admitted if all nodes that it reached together stand for
-    enough subscriptions."""
+    """Merits of messages. A message is admitted if the nodes that it reached represent enough
+    subscriptions in total."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class ForwardedMerit:
         settings: StoreSettings,
         count: Callable[[Hashable], int] = lambda _: 1,
     ) -> None:
-        """`count` returns how many subscriptions a node stands for now; 0 if all have ended."""
+        """`count` returns how many subscriptions a node represents now; 0 if all have ended."""
         self.store = ClusterStore(semantic, weights, settings)
         self._count = count
         self._postings = Postings(self.store, lambda _: None)
@@ -49,7 +49,7 @@ class ForwardedMerit:
         return self._postings.total(terms) if terms else 0.0
 
     def take_growth(self, grown: Sequence[Growth]) -> None:
-        """File values again, because the semantic store has grown."""
+        """Index values again, because the semantic store has grown."""
         for old, new in grown:
             self.store.replace(old, new)
         self._postings.take_growth(grown)

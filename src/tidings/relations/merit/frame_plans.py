@@ -1,6 +1,6 @@
 """The frames to send at once for the values of a message, cached until they change.
 
-Popular messages have the same values again and again. The plan for such values has the frames that
+The values of popular messages occur again and again. The plan for such values has the frames that
 are sent at once and the answers that are stored; a plan is found by one dictionary lookup. A plan
 is dropped when a search for one of its terms would have a different result, or when one of its
 answers changes.
@@ -34,20 +34,20 @@ class Plan(msgspec.Struct, eq=False):
     frames: tuple[Frame, ...]
     """The frames to be sent at once."""
     later: tuple[Frame, ...]
-    """Frames for ids that match by an answer, to hops that are not served at once."""
+    """Frames for ids that match according to an answer, to hops that are not served at once."""
     answered: Found
     decisive: tuple[tuple[Group, Values], ...]
-    """The answers that are stored, or could be."""
+    """The answers that are stored, or could be stored."""
     nodes: tuple[ForwardedNode, ...]
     learnt: frozenset[Hashable]
-    """Hops to which exactly these terms were forwarded before; none if an answer is not stored
+    """Hops to which exactly these terms were forwarded before; no hops if an answer is not stored
     yet."""
     asked: int = 0
     last: float = 0.0
 
 
 UNPLANNED = Plan((), (), (), Found(), (), (), frozenset())
-"""For values that have no plan yet: nothing is sent at once, and nothing is decided."""
+"""Used for values that have no plan yet: it sends nothing at once, and decides nothing."""
 
 
 class Sightings:

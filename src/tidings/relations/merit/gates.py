@@ -5,7 +5,7 @@
 
 A gate tests an attribute that belongs to no context, and allows only a few texts or whole numbers.
 If a filter has several such tests, the gate is the one whose values the fewest other gates use, so
-that a message finds few subscriptions in vain.
+that few subscriptions are found for a message that is not related to them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_KEYS = 64  # the most values that a gate allows
 
 
 class Gate(msgspec.Struct, frozen=True):
-    """A test that is passed by a few values."""
+    """A test that only a few values pass."""
 
     attribute: Attribute
     keys: tuple[Key, ...]
@@ -34,8 +34,8 @@ class Gate(msgspec.Struct, frozen=True):
 
 
 class Alternative(msgspec.Struct, frozen=True, eq=False):
-    """One box of a filter: its values in each context, its other tests, and which of these is its
-    gate."""
+    """One box of a filter: its values in each context, its other tests, and which of the other
+    tests is its gate."""
 
     id: Hashable
     wanted: dict[Context, frozenset[Term]]
@@ -116,7 +116,7 @@ class Gated:
         return {one.id for there in (self._free, *placed) for one in there.values()}
 
     def find(self, event: Event) -> Iterator[Mapping[int, Alternative]]:
-        """The alternatives that an event can reach, each once."""
+        """The distinct alternatives that an event can reach."""
         if self._free:
             yield self._free
         gates = self._gates
@@ -132,8 +132,7 @@ def _gate_of(node: Expression, allowed: ValueSet) -> Gate | None:
     if not isinstance(node, Attribute) or len(node.path) != 1:
         return None
     keys = allowed.points(MOST_KEYS)
-    # other values, such as null and long decimals, have several forms, or match without the
-    # attribute
+    # other values, such as null and long decimals, have several forms, or match an absent attribute
     if not keys or any(one[0] not in (STRING, NUMBER) or type(one[1]) not in (str, int)
                        for one in keys):  # fmt: skip
         return None

@@ -10,7 +10,7 @@ from tidings.relations.merit.related import RelatedMatch
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """A frame for one hop: the ids that match exactly, and the ids that the message is related to.
+    """A frame for one hop: the ids that match exactly, and the ids to which the message is related.
     A second frame to a hop that was served at once has no payload."""
 
     hop: Hashable

@@ -5,7 +5,7 @@
 
 The nodes that a term finds are cached until a node is added or removed at an element that the term
 looks at. A new element affects the terms that look for it, the terms above it, and all terms with a
-position, which may be near it.
+position, because they may be near it.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Postings:
         self._store = store
         self._dropped = dropped
         self._postings: dict[Term, Posting] = {}
-        self._looking: dict[Term, set[Term]] = {}  # element -> terms that look at it
+        self._looking: dict[Term, set[Term]] = {}  # element -> terms that look for it
         self._slots: dict[int, int] = {}
         self._free: list[int] = []
         self._hop_numbers: dict[Hashable, int] = {}
         self._hop_names: list[Hashable] = []
-        # how many nodes each hop has; the number of a hop without nodes is used again
+        # how many nodes each hop has; the number of a hop without nodes is reused
         self._hop_nodes: list[int] = []
         self._free_hops: list[int] = []
         self._hops = np.zeros(FIRST_SLOTS, np.int32)

@@ -5,10 +5,10 @@
     city, day   tests of contexts: the best weight of each counts, and the mean must reach 0.7
     dep_delay   any other test: it must hold exactly
 
-A test is a test of a context if it lists the values that it allows, and is the first such test of
-its context. If a filter is an OR, its best alternative counts. A message related by a broader value
-may have the weight 1.0, and is still marked as related; an exact match is never delivered as
-related.
+A test counts as a test of a context if it lists the values that it allows, and is the first such
+test of its context. If a filter is an OR, its best alternative counts. A message related by a
+broader value may have the weight 1.0, and is still marked as related; an exact match is never
+delivered as related.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tidings.relations.semantic import (
 
 MOST_POINTS = 64  # the most values of one test
 ROUNDING = 1e-9
-"""By how much a weight may miss a limit: the mean of 0.7, 0.7 and 0.7 is a little less than 0.7."""
+"""How far rounding may put a weight below a limit: the mean of 0.7, 0.7 and 0.7 is below 0.7."""
 MOST_TERMS = 65_536  # the most terms whose related values are cached
 
 
@@ -48,7 +48,7 @@ _NONE: Best = Edge(0.0, "none"), None, None
 
 
 class RelatedMatch(msgspec.Struct, frozen=True):
-    """A subscription that a message is related to, and how strongly. For each context: the reason,
+    """A subscription to which a message is related, and how strongly. For each context: the reason,
     the related value in the filter, and the value of the message; both values are None if no value
     is related."""
 
@@ -128,7 +128,7 @@ class RelatedInterests:
         self._interests[id_] = msgspec.structs.replace(self._interests[id_], least=least)
 
     def can_weigh(self, filter_: Filter) -> bool:
-        """Whether messages can be related to a filter, because it names values of a context."""
+        """Whether messages can be related to a filter: it must name values of a context."""
         return any(one.wanted for one in self._split(None, filter_.form))
 
     def wants(self, id_: Hashable) -> bool:
@@ -148,13 +148,13 @@ class RelatedInterests:
                     self._elements.remove(term)
 
     def refile(self, term: Term) -> None:
-        """File a term again, after its tree has grown."""
+        """Index a term again, after its tree has grown."""
         self._elements.refile(term)
         self._related.clear()
 
     def take_growth(self, grown: Iterable[Growth]) -> None:
-        """Read the names in filters again, because the semantic store has grown. The caller empties
-        the cache of the reader first."""
+        """Read the names in filters again, because the semantic store has grown. The caller must
+        empty the cache of the reader before this call."""
         for old, new in grown:
             self._elements.refile(new)
             if old != new and old in self._wanting:
@@ -166,8 +166,8 @@ class RelatedInterests:
 
     def find(self, event: Event, terms: Iterable[Term], exact: Iterable[Hashable] = ()
              ) -> list[RelatedMatch]:  # fmt: skip
-        """The subscriptions that an event is related to. `exact` has the ids that match exactly,
-        which are left out."""
+        """The subscriptions to which an event is related. The ids in `exact`, which match exactly,
+        are left out."""
         if not self._interests:
             return []
         leave_out = set(exact)
@@ -204,8 +204,8 @@ class RelatedInterests:
         return found
 
     def _passes(self, one: Alternative, event: Event, values: dict[str, Key]) -> bool:
-        """Whether an event passes all other tests of an alternative. `values` caches values of the
-        event."""
+        """Whether an event passes the tests in `others` of an alternative. `values`
+        caches values of the event."""
         terms = self._interests[one.id].form.terms
         for text, allowed in one.others.items():
             value = values.get(text)
@@ -241,7 +241,7 @@ class RelatedInterests:
     def _values_of(
         self, form: Form, term: str, allowed: ValueSet
     ) -> tuple[Context, frozenset[Term]] | None:
-        """The context of a test, and the terms that the test names; None if it is not a test of a
+        """The context of a test, and the terms that the test names; None if the test is of no
         context."""
         node = form.terms[term]
         names: list[object] = []

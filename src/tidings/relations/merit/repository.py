@@ -1,15 +1,15 @@
 """The relation repository: send a message at once to hops with enough merit, then search exactly.
 
-    event ─propose─> hops at or above the limit: sent at once, with what is decided already
+    event ─propose─> hops at or above the limit: sent at once, with the answers already stored
              │
-             └─complete─> exact search, without what was decided; related subscriptions;
-                  │       a hop that was not served gets the message, one that was gets only ids
-                  └─work─> learns from what was forwarded, later, when there is time
+             └─complete─> exact search of the groups without answers; related subscriptions;
+                  │       a hop that was served gets only ids, any other hop the message
+                  └─work─> learns from forwarded messages later, when there is time
 
 The repository does not change which messages subscribers get, but frames may come earlier. Each id
 that matches is named in exactly one frame of the message. If subscriptions change between the two
 steps, the second step uses the later state. Subscribers who asked for related messages get them
-too, marked with their weight.
+too, each marked with its weight.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tidings.relations.semantic import (
 )
 
 MOST_PENDING = 10_000  # the most messages that wait to be learnt; the oldest are dropped
-MOST_ANSWERS = 16  # the most answers for one node, whose values may be spelt differently
+MOST_ANSWERS = 16  # the most answers for one node, because its values may have several spellings
 MOST_UNKNOWN = 10_000  # the most names that are remembered as unknown to the dictionary
 
 
@@ -89,8 +89,8 @@ class Repository:
         plan_all: bool = True,
     ) -> None:
         """With `plan_all=False`, values that were never forwarded have merits only from their
-        second message on, because finding merits takes longer than a search. This is faster if many
-        values occur only once."""
+        second message on, because finding merits takes longer than a search. `plan_all=False` is
+        faster if many values occur only once."""
         self.semantic = semantic
         self.weights = weights or Weights()
         self.limit = limit or Limit()
@@ -104,7 +104,7 @@ class Repository:
         self.exact.watch(self.plans.drop_answer)
         self.plan_all = plan_all
         self._sightings = Sightings()
-        self._forwarded: dict[Values, int] = {}  # forwarded values -> number of their nodes
+        self._forwarded: dict[Values, int] = {}  # by forwarded values: the number of their nodes
         self._values_of_node: dict[int, set[Values]] = {}
         self._values = values_of(reading)
         self._attributes = attributes
@@ -119,8 +119,8 @@ class Repository:
     def subscribe(
         self, id_: Hashable, filter_: Filter | str, hop: Hashable, related: float | None = None
     ) -> None:
-        """Add a subscription. With `related`, it also gets messages that are related with at least
-        this weight."""
+        """Add a subscription. With `related`, the subscription also gets messages that are related
+        with at least this weight."""
         if isinstance(filter_, str):
             filter_ = parse(filter_, attributes=self._attributes)
         if id_ in self.exact:
@@ -137,9 +137,9 @@ class Repository:
             self.plans.drop_all()
 
     def set_count(self, id_: Hashable, hop: Hashable, count: int) -> None:
-        """Set how many subscriptions at a hop an id stands for; a node of a rendezvous point stands
-        for several. If 0, the hop no longer needs the id; the id itself stays until it is
-        cancelled."""
+        """Set how many subscriptions at a hop an id represents; a node of a rendezvous point
+        represents several. If `count` is 0, the hop no longer needs the id; the id itself is kept
+        until it is cancelled."""
         if id_ not in self.exact:
             raise TidingsError(f"found the id {id_!r}, expected the id of a subscription")
         if count < 0:
@@ -185,7 +185,7 @@ class Repository:
         return Proposal(event, plan, self.exact.changes)
 
     def _is_new(self, values: Values) -> bool:
-        """Whether these values were never forwarded, and occur for the first time."""
+        """Whether these values were never forwarded, and have not occurred before."""
         return values not in self._forwarded and self._sightings.is_first(values)
 
     def _plan(self, event: Event) -> Plan:
@@ -240,7 +240,7 @@ class Repository:
         return tuple(frames)
 
     def route(self, event: Event, now: float) -> tuple[Frame, ...]:
-        """Propose and complete: all frames of a message."""
+        """`propose` and `complete` in one call: all frames of a message."""
         proposal = self.propose(event, now)
         return proposal.frames + self.complete(proposal, now)
 

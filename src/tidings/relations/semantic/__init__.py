@@ -1,4 +1,4 @@
-"""The semantic relation store: names become values, and values are related.
+"""The semantic relation store: it turns names into values, and knows how values are related.
 
     term_values.py     places, spans of time, tags and people; the distance of two places
     tree.py            names under broader names; it can grow
@@ -6,11 +6,11 @@
     calendar.py        years, months, days, holidays and seasons, in a tree
     thesaurus.py, words.py    tags by meaning; words of a text, by libraries
     acquaintances.py   people, nicknames and links
-    dictionary.py      asks something outside about a name
+    dictionary.py      external dictionaries, which are asked about names
     asking.py          the names that wait until a dictionary is asked
-    weights.py         how much each kind of hit counts, and what is near
+    weights.py         the weight of each kind of relation, and which distances are near
     term_bytes.py      the terms of a message as bytes, for frames
-    semantic_store.py  all of them together: terms, and what a term looks for
+    semantic_store.py  uses all of them: terms of names, and the values that a term looks for
 
 This folder does not deal with messages that were forwarded. Users get these names from
 `tidings.relations`, which also loads the store from files. Start at semantic_store.py.

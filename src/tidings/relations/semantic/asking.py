@@ -1,11 +1,11 @@
-"""The names that a semantic store lacks, until a dictionary was asked about them.
+"""The names that a semantic store lacks, until a dictionary is asked about them.
 
     name in a notification or a filter ──note──> waits ──work, when there is time──> dictionary
                                                              │
     every index that has the value of the name <──take_growth┘   the store has grown
 
-Noting a name costs a look-up. A dictionary is asked about each name once. What is learnt under the
-old value of a name moves to its new value.
+Noting a name takes one lookup in a hash table. A dictionary is asked about each name once. What is
+learnt under the old value of a name moves to its new value.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from tidings.relations.semantic.dictionary import Dictionary, Entry
 from tidings.relations.semantic.semantic_store import SemanticStore
 from tidings.relations.semantic.term_values import Context, Place, Term, name_key
 
-MOST_WAITING = 1_000  # names that wait; others are noted again when they come again
-MOST_ASKED = 10_000  # names whose answers are remembered
-BATCH = 16  # names about which one call of `work` asks
-LONGEST = 200  # characters of a name
+MOST_WAITING = 1_000  # the most names that wait; a further name is noted when it occurs again
+MOST_ASKED = 10_000  # the most names whose answers are remembered
+BATCH = 16  # the most names about which one call to `work` asks
+LONGEST = 200  # the most characters of a name
 Key = tuple[Context, str]
 
 
 class Growth(NamedTuple):
-    """A name has another value than before, or its value has other values above it."""
+    """A change to a name: it has another value than before, or other values above its value."""
 
     old: Term
     new: Term
@@ -36,7 +36,7 @@ class Growing(Protocol):
     """An index over values of the store."""
 
     def take_growth(self, grown: Sequence[Growth]) -> None:
-        """File values again, because the semantic store has grown."""
+        """Index values again, because the semantic store has grown."""
 
 
 class Asking:
@@ -51,7 +51,7 @@ class Asking:
         self._indexes: WeakSet[Growing] = WeakSet()
 
     def tell(self, index: Growing) -> None:
-        """Tell an index whenever the store has grown. The index may end without notice."""
+        """Tell an index whenever the store has grown, as long as the index exists."""
         self._indexes.add(index)
 
     @property
@@ -69,8 +69,8 @@ class Asking:
             self._waiting.setdefault(key, (term, name))
 
     def renew(self, terms: Iterable[Term]) -> tuple[Term, ...]:
-        """The terms of a context that another node wrote, with the values that their names have
-        now. Notes the names that this store lacks."""
+        """The terms of a context that another node wrote, with the values that their names now have
+        here. Notes the names that this store lacks."""
         found: dict[Term, None] = {}
         for term in terms:
             now = self._renewed.get(term, term)
@@ -80,8 +80,8 @@ class Asking:
         return tuple(found)
 
     def work(self) -> bool:
-        """Ask about a few names; return False if none are left. If the store has grown, all indexes
-        are told once."""
+        """Ask about a few names; return False if none are left. If the store has grown, each index
+        is told, with one call for all names."""
         grown: dict[Growth, None] = {}
         for key in [*self._waiting][:BATCH]:
             old, name = self._waiting.pop(key)
@@ -106,7 +106,7 @@ class Asking:
                 seen.append(entry)
             return entry
 
-        known = self._semantic.term(key[0], name)  # another name may have brought the entry
+        known = self._semantic.term(key[0], name)  # added with another name?
         if known is None or not self._has(known):
             known = self._semantic.grow(key[0], name, ask)
         self._unknown.pop(key, None)

@@ -31,14 +31,14 @@ WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 
 
 class YearlyRule(msgspec.Struct, frozen=True):
-    """When a holiday or a season begins in each year, and when it ends. One of `date`, `easter` and
-    `weekday` is given; the end is given by `days` or by `until`."""
+    """When a holiday or a season begins in each year, and when it ends. Exactly one of `date`,
+    `easter` and `weekday` says when it begins; `days` or `until` says when it ends."""
 
     name: str
     date: tuple[int, int] | None = None
     easter: int | None = None
     weekday: tuple[int, int] | None = None
-    """The weekday from 0, Monday, and which one of its month, from 1; -1 is the last."""
+    """The weekday, from 0 for Monday, and which one in the month, from 1; -1 is the last one."""
     month: int = 1
     days: int = 1
     until: tuple[int, int] | None = None
@@ -80,8 +80,8 @@ class Calendar:
         return len(self._rules)
 
     def find(self, name: str) -> Span | Recurring | None:
-        """The time that a name stands for: `Christmas`, `Christmas 2013`, `2013`, `May 2013`,
-        `2013-05`, `2013-05-01`, or a moment in ISO 8601."""
+        """The time that a name means: `Christmas`, `Christmas 2013`, `2013`, `May 2013`, `2013-05`,
+        `2013-05-01`, or a moment in ISO 8601."""
         key = name_key(name)
         if key in self._names:
             return Recurring(self._names[key])
@@ -157,7 +157,7 @@ class Calendar:
         return [*recurring, *found, *([] if shortest is None else [shortest])]
 
     def ancestors(self, value: Span | Recurring, links: int) -> dict[Span | Recurring, int]:
-        """The times above a time, up to `links` links away, with the number of links."""
+        """The times above a time, up to `links` links away, each with the number of links to it."""
         found: dict[Span | Recurring, int] = {}
         level = [value]
         for distance in range(1, links + 1):

@@ -16,9 +16,9 @@ from tidings.relations.semantic.term_values import Context, name_key
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """The entry of a dictionary for a name. The names in `inside` are broader: the country of a
-    city, the broader words of a tag. The entry of a person may have `links`: the other person, and
-    the kind of the link."""
+    """The entry of a dictionary for a name. `inside` has broader names: for a city its country, for
+    a tag the words with a broader meaning. The entry of a person may have `links`: the other
+    person, and the kind of the link."""
 
     name: str
     inside: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class Dictionary(Protocol):
 
 
 def join_dictionaries(given: Mapping[Context, Dictionary]) -> Dictionary:
-    """One dictionary of several, each of which is asked about the names of one context."""
+    """Several dictionaries as one: each is asked about the names of one context."""
 
     def ask(context: Context, name: str, /) -> Entry | None:
         found = given.get(context)

@@ -39,8 +39,8 @@ class Edge(NamedTuple):
     reason: str
 
     def beats(self, other: Edge) -> bool:
-        """Whether this edge is stronger. If the weights are equal, an exact edge is stronger than
-        any other."""
+        """Whether this edge is stronger than another. If the weights are equal, an exact edge is
+        stronger than any other."""
         if self.weight == other.weight:
             return self.reason == "exact" != other.reason
         return self.weight > other.weight
@@ -113,7 +113,7 @@ class SemanticStore:
     # -- related values ------------------------------------------------------------------------
 
     def ancestors(self, term: Term, links: int) -> Mapping[Any, int]:
-        """The values above a term, with the number of links."""
+        """The values above a term, each with the number of links to it."""
         value = term.value
         if isinstance(value, Place):
             return self.places.ancestors(value, links)

@@ -7,7 +7,7 @@
     name             u8 size, UTF-8
 
 Equal sets of terms have equal bytes, so the bytes can be used as a key: the terms are sorted by
-their bytes, each once. Terms beyond the limits are left out, not shortened.
+their bytes and not repeated. Terms beyond the limits are left out, not shortened.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def encode_terms(terms: Iterable[Term]) -> bytes:
 
 
 def decode_terms(data: bytes | memoryview) -> tuple[Term, ...]:
-    """The terms in a context; raises AttributesError unless `encode_terms` could have made it."""
+    """The terms in a context; raises AttributesError for bytes that `encode_terms` can't have
+    made."""
     data = bytes(data)
     found: list[Term] = []
     at, before = 0, b""
@@ -54,7 +55,7 @@ def decode_terms(data: bytes | memoryview) -> tuple[Term, ...]:
         while at < len(data):
             term, end = _decode(data, at)
             if before >= data[at:end]:
-                raise ValueError("terms that are not in order")
+                raise ValueError("its terms are not in order")
             found.append(term)
             at, before = end, data[at:end]
     except (ValueError, IndexError, struct.error, AttributesError) as problem:
@@ -86,26 +87,26 @@ def _encode(term: Term) -> bytes | None:
         return bytes((HOLIDAY, len(name))) + name
     if isinstance(value, str):
         return bytes((TAG if term.context == "tag" else PERSON, len(name))) + name
-    high = value.altitude + 0.0  # -0.0 is the same place as 0.0
+    high = value.altitude + 0.0  # -0.0 and 0.0 are the same coordinate
     if value.lat is None or value.lon is None:
         return bytes((AREA, len(name))) + name + _ALTITUDE.pack(high)
     return bytes((PLACE, len(name))) + name + _POINT.pack(value.lat + 0.0, value.lon + 0.0, high)
 
 
 def _decode(data: bytes, at: int) -> tuple[Term, int]:
-    """The term at an offset, and the offset after it."""
+    """The term that begins at an offset, and the offset where it ends."""
     kind = data[at]
     if kind == SPAN:
         start, stop = _ENDS.unpack_from(data, at + 1)
         if start > stop:
-            raise ValueError("a span that ends before it begins")
+            raise ValueError("it has a span that ends before it begins")
         return Term("time", Span(start, stop)), at + 1 + _ENDS.size
     if not AREA <= kind <= PERSON:
-        raise ValueError(f"a term of kind {kind}")
+        raise ValueError(f"it has a term of the unknown kind {kind}")
     end = at + 2 + data[at + 1]
     name = data[at + 2 : end].decode()
     if end > len(data) or end - at - 2 > LONGEST_NAME or not (name or kind == PLACE):
-        raise ValueError("a name that does not fit")
+        raise ValueError("it has a name that is too long, empty or cut off")
     if kind in (AREA, PLACE):
         place, end = _decode_place(data, kind, name, end)
         return Term("place", place), end
@@ -118,7 +119,7 @@ def _decode_place(data: bytes, kind: int, name: str, at: int) -> tuple[Place, in
     form = _ALTITUDE if kind == AREA else _POINT
     numbers = form.unpack_from(data, at)
     if not all(map(math.isfinite, numbers)) or any(str(one) == "-0.0" for one in numbers):
-        raise ValueError("a coordinate or altitude that is -0.0 or not finite")
+        raise ValueError("it has a coordinate or an altitude that is -0.0 or not finite")
     place = Place(name, altitude=numbers[0]) if kind == AREA else Place(name, *numbers)
     check_coordinates(place)
     return place, at + form.size

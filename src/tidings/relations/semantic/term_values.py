@@ -77,7 +77,8 @@ def name_key(name: str) -> str:
 
 def place_distance(one: Place, other: Place, height: float) -> float:
     """Kilometres between two places with coordinates: the great-circle distance, combined with the
-    difference in altitude. Each kilometre of altitude counts as `height` kilometres."""
+    difference in altitude. A kilometre of difference in altitude counts as `height` kilometres of
+    distance."""
     flat = distance_km(*_coordinates(one), *_coordinates(other))
     return math.hypot(flat, (one.altitude - other.altitude) / 1000 * height)
 

@@ -19,14 +19,14 @@ class Tree:
     """Names, their parents and their other names."""
 
     def __init__(self) -> None:
-        self._names: dict[str, str] = {}  # the key of each name and other name -> name
+        self._names: dict[str, str] = {}  # the key of a name, or of another name for it -> the name
         self._parents: dict[str, tuple[str, ...]] = {}
         self._children: dict[str, list[str]] = {}
 
     def add(self, name: str, parents: Iterable[str] = (), also: Iterable[str] = ()) -> str:
         """Add a name under parents that the tree already has, and return the name."""
         if not name_key(name):
-            raise AttributesError("found a name without letters, expected a name")
+            raise AttributesError("found an empty name, expected a name")
         above = []
         for parent in parents:
             known = self.find(parent)
@@ -47,7 +47,8 @@ class Tree:
         return name
 
     def find(self, name: str) -> str | None:
-        """The name in the tree for a name or one of its other names; None if there is none."""
+        """The name that the tree has for a given name, which may be another name for it; None if
+        the tree has none."""
         return self._names.get(name_key(name))
 
     def __contains__(self, name: str) -> bool:
@@ -63,11 +64,11 @@ class Tree:
         return self._parents.get(name, ())
 
     def ancestors(self, name: str, links: int) -> dict[str, int]:
-        """The names above a name, up to `links` links away, with the number of links."""
+        """The names above a name, up to `links` links away, each with the number of links to it."""
         return _walk(self._parents, name, links)
 
     def descendants(self, name: str, links: int) -> dict[str, int]:
-        """The names below a name, up to `links` links away, with the number of links."""
+        """The names below a name, up to `links` links away, each with the number of links to it."""
         return _walk(self._children, name, links)
 
     def path_length(self, below: str, above: str) -> int | None:

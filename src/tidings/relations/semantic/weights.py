@@ -10,18 +10,18 @@ PEOPLE = {"family": 0.8, "friend": 0.6, "classmate": 0.5, "colleague": 0.4}
 
 
 class Weights(msgspec.Struct, frozen=True):
-    """All settings of merit. A value that is exactly the same counts 1."""
+    """All settings of merit. A value that is exactly the same has the weight 1."""
 
     ancestor: float = 1.0
     descendant: float = 0.7
     people: dict[str, float] = msgspec.field(default_factory=PEOPLE.copy)
     """The weight of each kind of link; other kinds don't count."""
     near_km: float = 100.0
-    """Places less far away than this count 1 - distance / near_km."""
+    """Places nearer than this have the weight 1 - distance / near_km."""
     near_days: float = 7.0
-    """Times less far away than this, from middle to middle, count in the same way."""
+    """Times nearer than this, measured from middle to middle, are weighted in the same way."""
     height: float = 25.0
-    """How many kilometres a kilometre of altitude counts as."""
+    """How many kilometres of distance one kilometre of altitude counts as."""
     links: int = 2
     """How many links up and down a tree are followed."""
     best: int = 10

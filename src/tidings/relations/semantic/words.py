@@ -14,7 +14,7 @@ from tidings.model import EnvironmentProblem
 from tidings.relations.semantic.term_values import name_key
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
-SHORTEST = 2  # the fewest letters of a word
+SHORTEST = 2  # a shorter text is not a word
 
 
 class Words:
@@ -29,7 +29,7 @@ class Words:
         return " ".join(map(self._stem, name_key(word).split(" ")))
 
     def of_text(self, text: str) -> list[str]:
-        """The words of a text, each once, in order, without stop words."""
+        """The distinct words of a text, in order, without stop words."""
         words = (one.replace("’", "'") for one in _WORD.findall(name_key(text)))
         kept = (one for one in words if len(one) >= SHORTEST and one not in self._stop)
         return list(dict.fromkeys(kept))
@@ -42,8 +42,8 @@ def _load(language: str) -> tuple[frozenset[str], Callable[[str], str]]:
         import stop_words
     except ImportError:
         raise EnvironmentProblem(
-            "tags are drawn from text with the packages snowballstemmer and stop-words, which are "
-            "not installed: pip install 'tidings[relations]'"
+            "tags are extracted from text with the packages snowballstemmer and stop-words, which "
+            "are not installed: pip install 'tidings[relations]'"
         ) from None
     known = sorted(set(snowballstemmer.algorithms()) & set(stop_words.LANGUAGE_MAPPING.values()))
     if language not in known:

@@ -21,10 +21,10 @@ A channel has its own number on each link. The lower end of a link chooses the n
 channel is always opened from below, for a subscriber or a publisher. So neither end waits for an
 answer, and the two ends never choose the same number. A number is never reused on the same link.
 
-The state machine of a channel (forwarding/router.py) knows no other channels. So as long as numbers
-are translated correctly, no message of one channel can reach another. Nothing here does I/O or
-reads a clock. Used by network, broker and studies. Users need only `Route`, to run routers in their
-own programs. Start at channels.py.
+The state machine of a channel (forwarding/router.py) has no data of other channels. So as long as
+numbers are translated correctly, no message of one channel can reach another. Nothing here does I/O
+or reads a clock. Used by network, broker and studies. Users need only `Route`, to run routers in
+their own programs. Start at channels.py.
 """
 
 from tidings.routing.channels.channel import Channel

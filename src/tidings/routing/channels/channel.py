@@ -22,10 +22,10 @@ class Channel:
         self.machine: Any = machine
         self.asleep: Asleep | None = None
         self.hop = hop  # the node above for this channel; None at its rendezvous point
-        self.up = 0  # its number on the link to the hop
-        self.below: dict[Name, int] = {}  # its number on the link of each neighbour that uses it
+        self.up = 0  # the channel's number on the link to the hop
+        self.below: dict[Name, int] = {}  # the channel's number on each link from below
         self.is_kept = False  # whether the node keeps the channel even if nobody uses it
-        self.used = now  # when the last message that was not a repetition came or went
+        self.used = now  # when a message that was not a repetition was last received or sent
         self.woken = now
         self.beaten = float("-inf")  # when the machine last sent a beat
         self.told = 0  # notifications that were forwarded so far

@@ -38,7 +38,7 @@ def answer_pulse(
     """The answer to a pulse, or to the request to repeat everything."""
     if isinstance(message, m.Pulse):
         return [(link, 0, m.Repeat())] if known.heard.take(message, now) else []
-    if now - known.said_all < retry:  # so that the other end can't cause constant repetition
+    if now - known.said_all < retry:  # so that requests can't cause constant repetition
         return []
     known.said_all = now
     return [(link, number, said) for number, said in known.repeats.said.items()]
@@ -46,7 +46,7 @@ def answer_pulse(
 
 def pulses(links: dict[Name, LinkChannels]) -> list[Out]:
     """The pulses that are due on all links. A link without channels gets an empty pulse, so that
-    the other end does not take the link for dead."""
+    the other end does not consider the link dead."""
     found = (
         (link, known.repeats.pulse(even_empty=not known.numbers)) for link, known in links.items()
     )

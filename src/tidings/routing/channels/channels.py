@@ -2,10 +2,10 @@
 
     (link, 2) ──> channel "tea" ──> its state machine ──> (link, 2), (hop "west", 1) ...
 
-A channel is created when a neighbour opens it. It is dropped when no neighbour uses it any more and
-its state machine has forgotten all neighbours. Like a state machine, `Channels` takes messages and
-the time, and returns the messages to send, each with a link and the number of its channel on that
-link. Messages about the link itself have number 0.
+A channel is created when a neighbour opens it. A channel is dropped when no neighbour uses it any
+more and its state machine has forgotten all neighbours. Like a state machine, `Channels` takes
+messages and the time, and returns the messages to send, each with a link and the number of its
+channel on that link. Messages about the link itself have number 0.
 
 Invariants: a channel is in `awake` if and only if it has a state machine. A channel with number 0
 on any of its links does not sleep, because pulses leave number 0 out.
@@ -30,7 +30,7 @@ from tidings.routing.protocol.limits import Limits
 from tidings.routing.protocol.times import Times
 
 MISSED = 4  # a channel that misses this many beats counts as silent
-KEEP_ALIVE = 8  # ticks of half a beat between two beats to a neighbour that wants nothing
+KEEP_ALIVE = 8  # half-beat ticks between two beats to a neighbour without subscriptions
 QUIET = 2  # beats without traffic after which a channel may sleep
 
 
@@ -63,7 +63,7 @@ class Channels:
     # -- channels ------------------------------------------------------------------------------
 
     def keep(self, name: str, machine: object, hop: Name | None, now: float) -> Channel:
-        """Add a channel that is never dropped. It has number 0 on the link to its hop."""
+        """Add a channel that is never dropped. The channel has number 0 on the link to its hop."""
         channel = Channel(name, machine, hop, now)
         channel.is_kept = True
         self.known[name] = self.awake[name] = channel
@@ -72,7 +72,7 @@ class Channels:
         return channel
 
     def refusal(self, name: str) -> str:
-        """Why a channel is not served here; empty if it is."""
+        """The reason why a channel is not served here; empty if the channel is served."""
         if name in self.known:
             return ""
         if not self.routes and self.known:
@@ -88,12 +88,12 @@ class Channels:
         return ""
 
     def find(self, link: Name, number: int) -> Channel | None:
-        """The channel with a number on the link of a neighbour."""
+        """The channel that has a given number on the link of a neighbour."""
         known = self._links.get(link)
         return None if known is None else known.numbers.get(number)
 
     def find_above(self, hop: Name, number: int) -> Channel | None:
-        """The channel with a number on the link to a hop."""
+        """The channel that has a given number on the link to a hop."""
         known = self._hops.get(hop)
         return None if known is None else known.numbers.get(number)
 
@@ -139,8 +139,8 @@ class Channels:
     def begin_link(
         self, link: Name, channel: Channel | None, now: float, flow: Flow | None = None
     ) -> None:
-        """Start the new link of a neighbour. Number 0 on this link stands for `channel`, if one is
-        given."""
+        """Start the new link of a neighbour. If `channel` is given, it has number 0 on this
+        link."""
         self.end_link(link, now)
         known = self._links[link] = LinkChannels(flow)
         if channel is None:
@@ -207,7 +207,7 @@ class Channels:
             self._links[link].heard.put(number, message)
 
     def receive(self, link: Name, number: int, message: m.Message, now: float) -> list[Out]:
-        """Handle a message from a neighbour below; for a Resubscribe, `hear` was called before."""
+        """Handle a message from a neighbour below; for a Resubscribe, call `hear` first."""
         channel = self.find(link, number)
         if channel is None:
             self.counts["unknown channels"] += 1
@@ -219,8 +219,8 @@ class Channels:
     # -- links to hops -------------------------------------------------------------------------
 
     def join(self, hop: Name, now: float, flow: Flow | None = None) -> list[Out]:
-        """Use a new link to a hop: open its channels there, and join the hop again in each of
-        them."""
+        """Use a new link to a hop: open the channels of the hop on the link, and join the hop again
+        in each channel."""
         known = self.links.renew_hop(hop, flow)
         channels = [*known.numbers.values()]
         for channel in channels:
@@ -264,8 +264,9 @@ class Channels:
     def take_pulse(
         self, link: Name, message: m.Pulse | m.Repeat, now: float, *, waits: bool = False
     ) -> list[Out]:
-        """Handle a pulse of a neighbour, or its request to repeat everything. If messages of the
-        neighbour still wait (`waits`), the state machines do not get the repeated messages."""
+        """Handle a pulse of a neighbour, or a neighbour's request to repeat everything. If messages
+        of the neighbour still wait (`waits`), the state machines do not get the repeated
+        messages."""
         known = self._links.get(link)
         if known is None:
             return []
@@ -278,7 +279,7 @@ class Channels:
         return out
 
     def take_pulse_above(self, hop: Name, message: m.Pulse | m.Repeat, now: float) -> list[Out]:
-        """Handle a pulse of a hop, or its request to repeat everything."""
+        """Handle a pulse of a hop, or a hop's request to repeat everything."""
         known = self.links.hop(hop)
         out = answer_pulse(hop, known, message, now, self.times.retry)
         if isinstance(message, m.Pulse) and known.heard.at == now:
@@ -291,8 +292,8 @@ class Channels:
     # -- time ----------------------------------------------------------------------------------
 
     def tick(self, now: float, *, kept: bool = True) -> list[Out]:
-        """Do the work that is due. Call this at least every half beat. Without `kept`, leave out
-        the channels that are never dropped; the caller must tick them itself."""
+        """Do the work that is due. Call this at least every half beat. If `kept` is false, channels
+        that are never dropped are left out: the caller must tick them."""
         out: list[Out] = []
         for channel in [*self.awake.values()]:
             if kept or not channel.is_kept:
@@ -338,8 +339,8 @@ class Channels:
             return False
         hop, links = self._hops[channel.hop], [self._links[one] for one in channel.below]
         said = hop.repeats.said.get(channel.up)
-        # a state machine tells its hop how far its neighbours have come only some time after its
-        # start
+        # a new state machine waits for some time before it tells its hop which serial its
+        # neighbours have reached
         if not isinstance(said, m.Resubscribe) or said.done < machine.serial_done_below():
             return False
         return (

@@ -17,7 +17,7 @@ the notifications that it counts would look like a loss.
 The queues are bounded. Waiting publications may take WINDOW bytes for each neighbour and channel,
 which is the credit that was given for them, and MOST_HELD bytes at the whole node. Further
 publications are dropped, and publishers repeat those that are not acknowledged. Waiting
-notifications may take `most` bytes on a link, in equal shares for the channels that wait. Once a
+notifications may take `most` bytes on a link, in equal shares for the channels that wait. When a
 channel has used its share, further notifications are dropped, and a `Skipped` tells the other end
 to ask for them again. Consecutive beats that wait are merged. All other messages are answers to the
 other end; if too many answers wait, the link is closed.
@@ -55,7 +55,7 @@ Item = m.Message | Frames
 
 
 def weigh(item: Item) -> int:
-    """About how many bytes a message takes, without encoding it."""
+    """About how many bytes a message takes; the message is not encoded to find out."""
     if isinstance(item, Frames):
         return len(item.data)
     if isinstance(item, m.Publish):
@@ -70,7 +70,7 @@ def weigh(item: Item) -> int:
 
 
 class WaitingFrames(NamedTuple):
-    """A message that waits for credit; `source` is the link and the channel that it came from."""
+    """A message that waits for credit; `source` is the link and the channel from which it came."""
 
     item: Item
     size: int
@@ -116,7 +116,7 @@ class Flow:
 
     def raise_limit(self, number: int, unread: int = 0) -> int | None:
         """The limit to tell the other end, or None while it would rise by less than half a window.
-        `unread` are bytes that arrived and wait elsewhere."""
+        `unread` is how many bytes have arrived and wait elsewhere."""
         limit = self._taken.get(number, 0) - self.held.get(number, 0) - unread + self.window
         if limit - self._told.get(number, self.window) < self.window // 2:
             return None
@@ -124,7 +124,7 @@ class Flow:
         return limit
 
     def release(self, number: int, size: int) -> None:
-        """Note that held frames of this size were passed on."""
+        """Record that held frames of this size were passed on."""
         left = self.held.get(number, 0) - size
         if left > 0:
             self.held[number] = left
@@ -157,7 +157,7 @@ class Flow:
         return self._sizes.get(number, 0)
 
     def is_full(self, number: int) -> bool:
-        """Do so many notifications of a channel wait that more are dropped?"""
+        """Do so many notifications of a channel wait that further notifications are dropped?"""
         return self.waiting(number) * len(self._queues) > self.most
 
     @property
@@ -176,7 +176,7 @@ class Flow:
         return [*self._queues]
 
     def put(self, number: int, item: Item, source: tuple[Flow, int] | None = None) -> None:
-        """Let a message wait for credit. `source` is the link and channel that it came from."""
+        """Let a message wait for credit. `source` is the link and channel from which it came."""
         if isinstance(item, m.Beat):
             item = self._join_beats(number, item)
         size = weigh(item)
@@ -219,7 +219,7 @@ class Flow:
 
     def draw(self, number: int, heavy: object) -> Iterator[Item]:
         """Take out the messages that can be sent now. Messages that are not `heavy` need no credit.
-        Sizes are estimated here, so there may be room for more once these messages are sent. Then
+        Sizes are estimated here, so there may be room for more messages after these were sent. Then
         call `draw` again: otherwise, the rest may wait for a Credit that never comes."""
         queue, room = self._queues.get(number), self.room(number)
         while queue:

@@ -30,7 +30,7 @@ class Links:
         self._counts = counts
         self.neighbours: dict[Name, LinkChannels] = {}
         self.hops: dict[Name, LinkChannels] = {}
-        self._owed: set[tuple[Name, int]] = set()  # neighbours' channels that are due credit
+        self._owed: set[tuple[Name, int]] = set()  # neighbours' channels for which a Credit is due
         self._drawn: set[tuple[Name, int]] = set()  # channels in which more may be sent now
         self._drawn_above: set[tuple[Name, int]] = set()
         self.held = 0
@@ -49,7 +49,7 @@ class Links:
         self.renew_hop(hop, None)
 
     def renew_hop(self, hop: Name, flow: Flow | None) -> LinkChannels:
-        """Replace the credit of the link to a hop, because the link is new or has ended."""
+        """Count credit anew for the link to a hop, because the link is new or has ended."""
         known = self.hop(hop)
         for number in known.flow.numbers:
             self.held -= known.flow.waiting(number)
@@ -88,12 +88,12 @@ class Links:
         return known is not None and known.flow.is_stuck
 
     def note_taken_above(self, hop: Name, number: int) -> list[Out]:
-        """After frames from a hop were passed on, return a Credit for it, if one is due."""
+        """After frames from a hop were passed on, return a Credit for the hop, if one is due."""
         limit = self.hop(hop).flow.raise_limit(number)
         return [] if limit is None else [(hop, 0, m.Credit({number: limit}))]
 
     def pay(self) -> list[Out]:
-        """Give credit to neighbours whose frames had to wait, and were passed on meanwhile."""
+        """Give credit to neighbours whose frames had to wait, and have been passed on since."""
         return [one for link, number in [*self._owed] for one in self.note_taken(link, number)]
 
     def take_credit(self, link: Name, message: m.Credit, now: float) -> list[Out]:
@@ -111,7 +111,7 @@ class Links:
         return [one for number in message.upto for one in self._draw_above(hop, known, number, now)]
 
     def block(self, hop: Name, now: float, *, on: bool) -> list[Out]:
-        """Note that the connection to a hop accepts no more data, or accepts data again."""
+        """Record that the connection to a hop accepts no more data, or accepts data again."""
         known = self.hop(hop)
         known.flow.is_blocked = on
         if on:
@@ -120,8 +120,8 @@ class Links:
                 for one in self._draw_above(hop, known, number, now)]  # fmt: skip
 
     def draw_again(self, now: float) -> list[Out]:
-        """Return more of the messages that wait. Call this after the messages that were returned
-        before are sent, until nothing is returned."""
+        """Return the next waiting messages. Send the messages that are returned, then call this
+        again, until nothing is returned."""
         if not self._drawn and not self._drawn_above:
             return []
         drawn, self._drawn = self._drawn, set()

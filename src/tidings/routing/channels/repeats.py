@@ -65,7 +65,7 @@ class Repeats(_Latest):
         self._gone: list[int] = []
 
     def is_news(self, number: int, message: Said) -> bool:
-        """Must a message be sent? If not, pulses repeat it."""
+        """Must a message be sent? A message that need not be sent is repeated by pulses."""
         if is_repeat(self.said.get(number), message):
             return False
         self.put(number, message)
@@ -77,7 +77,7 @@ class Repeats(_Latest):
             self._gone.append(number)
 
     def pulse(self, *, even_empty: bool = False) -> m.Pulse | None:
-        """The next pulse; None if there is nothing to repeat, unless `even_empty`."""
+        """The next pulse; None if there is nothing to repeat and `even_empty` is false."""
         if not self.said and not self._gone and not even_empty:
             return None
         gone, self._gone = tuple(self._gone), []

@@ -1,10 +1,11 @@
 """Channels without traffic. While a channel sleeps, a router keeps only what is needed to recreate
 the same state machine: the lives of the rendezvous point, and the nodes with their parents, totals
-and neighbours. That takes about a twentieth of the memory of a state machine.
+and neighbours. The data of a sleeping channel takes about a twentieth of the memory of a state
+machine.
 
 The state machine is recreated from messages that it got before: the lineage, the subscriptions of
 each neighbour, the graph and the last beat. The cache of notifications is not kept: a neighbour
-that still misses one gets it from further up.
+that still misses a notification gets it from a node further up.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tidings.routing.forwarding.router import Router
 from tidings.routing.forwarding.transitions import NodeState
 from tidings.routing.protocol import messages as m
 
-MOST_NODES = 1000  # channels with more nodes do not sleep
+MOST_NODES = 1000  # channels with more nodes than this do not sleep
 
 
 class Asleep(msgspec.Struct, frozen=True):
@@ -26,7 +27,7 @@ class Asleep(msgspec.Struct, frozen=True):
 
     lives: tuple[m.Life, ...]
     seen: int  # the highest serial that was seen
-    nodes: tuple[tuple[int, int, m.Label], ...]  # each with total and parents; parents first
+    nodes: tuple[tuple[int, int, m.Label], ...]  # number, total, parents; parents come first
     wanted: tuple[tuple[Name, tuple[int, ...]], ...]  # by neighbour
 
 

@@ -21,7 +21,7 @@
 
 The agent (network/agent.py) runs subscribers and publishers. The link of a pipeline
 (channel/owner_link.py) runs a follower and a hander. This folder is for network, channel and cli.
-Users see only the items that subscriptions yield, which docs/network.md describes. Start at
+Users see only the items that subscriptions yield; docs/network.md describes these items. Start at
 subscriber.py.
 """
 

@@ -4,8 +4,8 @@
     life A   stamps 41-43  up to serial 120         k before the last of a run has a serial that is
     life B   stamps 44-90  up to serial 300         at least k lower
 
-Stamps that were refused have no serials. Refused stamps lie between runs. When two runs are merged,
-the new run records how many of its stamps may have no serial.
+Stamps that were refused have no serials. Refused stamps lie between runs. A run that was merged
+from two runs records how many of its stamps may have no serial.
 
 If a lineage lacks a part of a run, all stamps whose serials may be lost are reported. The report
 may include stamps that are not lost, but it never omits a lost stamp.
@@ -19,8 +19,8 @@ import msgspec
 
 from tidings.routing.protocol.lineage import Lineage, Span
 
-MOST_RUNS = 1024  # above this number, adjacent runs of one life are merged
-MOST_LIVES_KNOWN = 256  # runs of older lives are forgotten, because no lineage contains these lives
+MOST_RUNS = 1024  # if there are more runs than this, adjacent runs of one life are merged
+MOST_LIVES_KNOWN = 256  # runs of older lives are dropped, because no lineage contains these lives
 
 
 class Run(msgspec.Struct):

@@ -7,8 +7,8 @@ the agent measures round trips itself.
 The cost of a router is its round trip divided by the free share of its capacity. An agent moves
 only to a router with a much lower cost (BETTER), after a random delay, if that router is still
 better by then. After a move, the agent stays for a while. Many agents see the same loads. So each
-of them moves only with a certain probability: the share of its router's agents that would have to
-leave before the other router is no longer much better. An agent chooses at random among the good
+agent moves only with a certain probability: the share of its router's agents that would have to
+leave until the other router is no longer much better. An agent chooses at random among the good
 routers, and the delays spread the moves over several reports. So agents do not all move to the same
 router, and do not move back and forth.
 """
@@ -24,12 +24,12 @@ from tidings.routing.protocol import messages as m
 
 BETTER = 0.7  # an agent moves only to a router with less than this share of the present cost
 LEAST = 0.001  # seconds added to each round trip: smaller differences do not matter
-FULL = 0.95  # agents leave a router with a higher load, whatever the costs are
-ROOM = 0.85  # no agent moves to a router with a higher load
+FULL = 0.95  # agents leave a router whose load is above this, whatever the costs are
+ROOM = 0.85  # no agent moves to a router whose load is above this
 LONG = 8 << 20  # bytes; a router with this many bytes in its queues is full
-SIMILAR = 1.5  # routers with up to this multiple of the lowest cost are equally good
-FEWEST = 0.02  # if agents should leave a router, at least this share of its agents does
-MEASURED = 4  # round trips to measure after each advice
+SIMILAR = 1.5  # routers with up to this multiple of the lowest cost count as equally good
+FEWEST = 0.02  # if agents should leave a router, at least this share of its agents leaves
+MEASURED = 4  # round trips to measure after each piece of advice
 
 
 class ChoosingTimes(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ class _Trip(msgspec.Struct, frozen=True):
 
 
 class Choosing:
-    """The choice of a router by one agent."""
+    """Chooses a router for one agent."""
 
     def __init__(self, here: str, chance: random.Random, times: ChoosingTimes) -> None:
         """`here` is the name of the present router."""
@@ -57,15 +57,16 @@ class Choosing:
         """The addresses of the routers that were advised, by name."""
         self._chance = chance
         self._times = times
-        self._loads: dict[str, float] = {}  # between 0 and 1, by name
+        self._loads: dict[str, float] = {}  # loads between 0 and 1, by name
         self._trips: dict[str, _Trip] = {}
-        self._failed: dict[str, float] = {}  # when a router could not be used
+        self._failed: dict[str, float] = {}  # by name: when the router could not be used
         self._advised = self._moved = float("-inf")
         self._due: float | None = None  # when to move, if another router is still better then
 
     def take(self, routers: Iterable[m.RouterLoad], now: float) -> list[str]:
-        """Note the advice; return the names of the routers whose round trip should be measured,
-        because it is unknown or old: the present one, and a few others."""
+        """Record the advice. Return the names of routers to which the round trip should be
+        measured, because none is known or the last measurement is old: the present router, and a
+        few others."""
         self._advised = now
         routers = [*routers]
         self._loads = {one.name: load_of(one) for one in routers}
@@ -82,27 +83,27 @@ class Choosing:
         return [self.here][: self.here not in fresh] + others[:MEASURED]
 
     def note_trip(self, name: str, seconds: float | None, now: float) -> None:
-        """Note a round trip, or None if the router could not be reached."""
+        """Record how long a round trip took; None if the router could not be reached."""
         if seconds is None:
             self.note_failure(name, now)
         else:
             self._trips[name] = _Trip(seconds, now)
 
     def note_failure(self, name: str, now: float) -> None:
-        """Note that a router could not be used."""
+        """Record that a router could not be used."""
         self._failed[name] = now
         self._trips.pop(name, None)
         self._due = None
 
     def note_move(self, name: str, now: float) -> None:
-        """Note that the agent uses another router, because it moved or lost its link."""
+        """Record that the agent uses another router, because it moved or lost its link."""
         if name != self.here:
             self.here, self._moved, self._due = name, now, None
 
     def cost(self, name: str) -> float:
-        """The cost of a router; infinite if it is full, or if too little is known. The load of a
-        router that is missing from the advice is unknown, so the agent leaves such a router if
-        another one has room."""
+        """The cost of a router; infinite if it is full, or if too little is known. If a router is
+        missing from the advice, its load is unknown, so an agent leaves such a router if another
+        router has room."""
         trip, load = self._trips.get(name), self._loads.get(name, 1.0)
         if trip is None or load >= FULL:
             return float("inf")

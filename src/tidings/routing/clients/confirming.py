@@ -14,8 +14,8 @@ confirmed after the cursor:
 
 The messages also tell the rendezvous point which subscriber has the name: each message has the term
 of the resumption. So a message is sent when the subscription begins, when the rendezvous point was
-restarted, and when there was no message for a while although notifications were handed out. If
-another subscriber has claimed the name since, the answer says so.
+restarted, and when notifications were handed out but no message was sent for a while. If another
+subscriber has claimed the name since, the answer says so.
 
 At most one message is in flight. Each message contains all confirmations that may not be on the
 disk yet, so a lost message does no harm.
@@ -30,12 +30,13 @@ import msgspec
 
 from tidings.routing.protocol import messages as m
 
-NEVER = 1 << 63  # the `due` of a piece that can't be confirmed yet
+NEVER = 1 << 63  # the value of `due` for a piece that can't be confirmed yet
 
 
 class Handed(msgspec.Struct):
-    """Notifications that were handed out or lost: the serial of the last one, how many there are,
-    the highest number at each node, and the serial with which they are confirmed (`due`)."""
+    """A group of notifications that were handed out or lost: the serial of the last one, how many
+    there are, the highest number at each node, and the serial with which the group is confirmed
+    (`due`)."""
 
     serial: int
     many: int
@@ -47,7 +48,7 @@ class Confirming:
     """The confirmations of one named subscription."""
 
     def __init__(self, name: str, *, only_drops: bool = False) -> None:
-        """With `only_drops`, the name is only given up; its filter does not matter."""
+        """With `only_drops`, the subscriber only gives up the name; the filter does not matter."""
         self.name = name
         self.only_drops = only_drops
         self.begun = only_drops  # is the cursor known?
@@ -65,18 +66,18 @@ class Confirming:
         self._is_quiet = True  # was nothing handed out since the last message?
         self._said = float("-inf")  # when the last message was sent
         self._handed: deque[Handed] = deque()  # after `_upto`
-        self._between: deque[Handed] = deque()  # after the cursor, up to `_upto`
+        self._between: deque[Handed] = deque()  # handed out after the cursor, up to `_upto`
         self._open: dict[int, Handed] = {}  # by serial: pieces of unfinished payloads
         self._upto = 0  # the serial up to which the application has confirmed
         self._known: tuple[int, frozenset[int]] = 0, frozenset()  # `upto` and `gaps` at the start
-        self._serial = 0  # of the cursor
+        self._serial = 0  # the serial of the cursor
         self._stored_serial = 0  # the cursor's serial that the rendezvous point has stored
         self._total = 0
         self._steps: deque[m.Step] = deque()  # revisions after the confirmed serial
-        self._counts: dict[int, int] = {}  # counts that the rendezvous point may not have
+        self._counts: dict[int, int] = {}  # counts that the rendezvous point may lack
         self._wants_drop = only_drops
         self._under_way: tuple[int, int, int, float] | None = None  # request, serial, upto, time
-        self._request = 1 << 40  # next request; a subscriber's other questions have lower numbers
+        self._request = 1 << 40  # number of the next request; other questions have lower numbers
 
     @property
     def must_drop(self) -> bool:
@@ -125,14 +126,14 @@ class Confirming:
         *,
         is_open: bool = False,
     ) -> None:
-        """Note that `many` notifications were handed out, or reported as lost. If `is_open`, the
+        """Record that `many` notifications were handed out, or reported as lost. If `is_open`, the
         notification is a piece, which is confirmed only after `settle`."""
         one = Handed(serial, many, dict(numbers), NEVER if is_open else serial)
         if is_open:
             self._open[serial] = one
         self._handed.append(one)
         self._is_quiet = False
-        if serial <= self._known[0]:  # the application need not confirm it again
+        if serial <= self._known[0]:  # the application need not confirm this one again
             self._gather()
 
     def settle(self, serials: Iterable[int], due: int) -> None:

@@ -93,8 +93,8 @@ class Interrupted(msgspec.Struct, frozen=True):
 
 
 class Resumed(msgspec.Struct, frozen=True):
-    """An interruption is over; it lasted `seconds`. The notifications that were missed meanwhile
-    follow, unless `Lost` or `Break` says otherwise."""
+    """An interruption is over; it lasted `seconds`. The notifications that were missed during the
+    interruption follow, unless `Lost` or `Break` says otherwise."""
 
     seconds: float
 

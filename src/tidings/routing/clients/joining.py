@@ -4,9 +4,9 @@
                           │               ^
                           └─Setup, if there is a name──> Resume ──Resumption
 
-The answer names the node, or says why the interest is refused. The setup confirms that the router
-forwards the notifications of this node. For a named subscription, the resumption says how far it
-was confirmed.
+The answer names the node, or says why the interest is refused. The Setup message confirms that the
+router forwards the notifications of this node. For a named subscription, the resumption says how
+far it was confirmed.
 
 With a signed grant, the subscriber knows its node and need not ask for it:
 
@@ -66,7 +66,7 @@ class Joining:
         self._fast = fast
         self._granted = granted
         self._counted = not granted  # is it known where the numbers begin?
-        self._lacking = float("inf")  # since when the router does not know the grant's life
+        self._lacking = float("inf")  # when a router was first found to lack the life of the grant
         self._patience = patience
         self.proposed = 0
         """The node that a preprocessor has named for the interest; 0 for none."""
@@ -79,8 +79,8 @@ class Joining:
         """When the node, its setup or the resumption was last requested."""
 
     def ask(self) -> None:
-        """Ask for the node of the interest, unless a grant names the node. If a name is only to be
-        given up, do that instead."""
+        """Ask for the node of the interest, unless a grant names the node. If the subscriber only
+        gives up its name, send the request for that instead."""
         if self._confirming is not None and self._confirming.only_drops:
             self.phase, self.asked = Phase.ASKING, self._stream.now
             self._give_up_name(self._confirming)
@@ -136,8 +136,8 @@ class Joining:
 
     def waits_for_life(self, message: m.Lineage) -> bool:
         """Must this lineage be ignored, because it lacks the life of the grant? The router may not
-        know this life yet, although the preprocessor does, or the lineage may be an old one. Once a
-        lineage with this life was accepted, later lineages are judged as usual."""
+        know this life yet, although the preprocessor does, or the lineage may be an old one. After
+        a lineage with this life was accepted, later lineages are checked as usual."""
         life, known = self._standing.life, self._standing.lineage.lives
         if not self._granted or known or life in (one.life for one in message.lives):
             return False
@@ -165,7 +165,8 @@ class Joining:
             self.join()
 
     def expects(self) -> bool:
-        """Are notifications accepted? A named subscription accepts none before its resumption."""
+        """Are notifications accepted? A named subscription accepts no notifications before its
+        resumption."""
         is_named = self._confirming is None or self._confirming.begun
         return self._counted and is_named and self.phase in (Phase.JOINING, Phase.ON)
 
@@ -246,7 +247,7 @@ class Joining:
         self._stream.is_on = True
         self._stream.heard = self._stream.now
         if not self._fast:
-            self._stream.count()  # until now, the routers may have forwarded nothing
+            self._stream.count()  # earlier notifications may not have been forwarded
 
     def _resume_name(self, name: str) -> None:
         """Ask how far the name was confirmed."""

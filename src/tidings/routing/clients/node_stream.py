@@ -5,8 +5,8 @@ notifications, and requests them until they arrive or are lost.
        ^                                       ^                                        │
        └── nothing is missing ─────────────────┴────────────────────────────────────────┘
 
-The counts say how many notifications each node has had. Late answers to earlier questions are also
-used.
+The counts say how many notifications each node has received. Late answers to earlier questions are
+also used.
 """
 
 from __future__ import annotations
@@ -41,11 +41,12 @@ class Stream:
         self.node = 0
         self.begun = 0  # notifications after this serial must arrive
         self.settled = 0  # up to this serial, no notification of the present node is missing
-        self._floor = 0  # up to this serial, no notification of an earlier node is missing either
+        self._floor = 0  # up to this serial, no notification of an earlier node is missing
         self._tracker = Stages()
         self._total = 0  # the total of the node, up to `settled`
         # The serials after `_floor` that have arrived. A notification may arrive again, with a mark
-        # that it did not have before. It must count only once, or it would hide a missing one.
+        # that it did not have before. The notification must count only once, or it would hide a
+        # missing one.
         self._came: set[int] = set()
         self.questions = Questions(times)
 
@@ -127,7 +128,7 @@ class Stream:
         if mine and self._tracker.see(mine, message.serial):
             self._deliver(message, mine, is_requested=False)
         self._close_past()
-        # if ordered, wait for the answer to a count: it shows what else is missing before the gap
+        # if ordered, first get the counts: they show what else is missing before the gap
         asking = self.questions
         is_asking = asking.is_open() if self.order is not None else asking.recovering is not None
         if not is_asking and not self._tracker.is_complete():
@@ -173,7 +174,7 @@ class Stream:
         if is_complete:
             came = self._count_since_settled(message.serial)
             lost = message.total - self._total - came
-            if lost > 0:  # they were given up, or the root has forgotten their nodes
+            if lost > 0:  # these notifications were given up, or the root has forgotten their nodes
                 self.handout.tell_lost(lost)
             self._complete_up_to(message.serial, message.total)
         self.release()  # make room before the next request
@@ -224,7 +225,7 @@ class Stream:
             self.count()  # other notifications may be missing too
         elif self._has_asked_for():
             if self.order is not None and self.order.needs_count(self._tracker):
-                self.count()  # otherwise everything would be held back until the last part
+                self.count()  # otherwise everything is held back until the last part arrives
             else:
                 self._recover()  # the next part
         else:
@@ -284,14 +285,15 @@ class Stream:
             self.count()
 
     def _give_up_gap(self) -> None:
-        """Give up missing notifications that hold others back for too long, if they were requested
-        several times and no answer contained them. Do not give up while a question is open, because
-        some node may still have them, nor if there was no room for an answer."""
+        """Give up missing notifications that have held back others for too long, if the missing
+        ones were requested several times and no answer contained them. Do not give them up while a
+        question is open, because some node may still have them, or if there was no room for an
+        answer."""
         order = self.order
         if not order:
             return
         if self.now - self.heard > 2 * self._times.beat or not self.handout.has_room():
-            self._note_progress()  # nobody can answer, or there is no room for the answer
+            self._note_progress()  # no node can answer, or there is no room for the answer
         elif self.now - order.since > self._times.gap:
             if self.questions.is_in_vain:
                 self.questions.recovering = None
@@ -303,8 +305,8 @@ class Stream:
 
     def _give_up(self, ranges: Iterable[m.Range]) -> None:
         """Stop waiting for numbers. These numbers do not show how many notifications are lost,
-        because a notification may have several of them, or may have arrived without one. The next
-        answer to a count shows how many are lost."""
+        because a notification may have several numbers, or may have arrived without a number. The
+        next answer to a count shows how many are lost."""
         self._tracker.give_up(ranges)
         self._close_past()
 

@@ -1,5 +1,5 @@
 """A publisher repeats its notifications in order until they are acknowledged, so that none is lost
-or accepted twice. It also finds out which acknowledged notifications were lost.
+or accepted twice. A publisher also finds out which acknowledged notifications were lost.
 
 In a channel that works in the order of merit, acknowledgments come in any order, and some only
 after minutes. The publisher notices such a channel when a stamp is acknowledged after a later one.
@@ -7,10 +7,10 @@ From then on, unacknowledged notifications do not hold later ones back (see unse
 
 Acknowledged notifications are lost if the journal of the rendezvous point has gone back in time.
 The publisher learns this from the lineage (see lineage.py), or because the rendezvous point expects
-a stamp that is already settled. Then it reports which stamps are lost, and continues under a new
-name, its next *incarnation*. The rendezvous point knows no stamp of that name, so it accepts the
-next stamp that the publisher sends. Stamps are not reset, so subscribers can recognise duplicates
-by the name without the incarnation.
+a stamp that is already settled. Then the publisher reports which stamps are lost, and continues
+under a new name, its next *incarnation*. The rendezvous point knows no stamp of that name, so it
+accepts the next stamp that the publisher sends. Stamps are not reset, so subscribers can recognise
+duplicates by the name without the incarnation.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class Publisher:
         self.window = window
         self.refused: list[Refused] = []
         self.early: list[int] = []
-        """Stamps that were acknowledged before an earlier stamp; the reader removes them from this
-        list."""
+        """Stamps that were acknowledged although an earlier stamp was not; the reader of the list
+        must empty it."""
         self.breaks: deque[Break] = deque()
         self._incarnation = 0
         self._before = acknowledged  # the last stamp of an earlier run of the publisher
@@ -95,7 +95,7 @@ class Publisher:
 
     @property
     def waiting(self) -> int:
-        """How many stamps were given after `acknowledged`."""
+        """How many notifications have stamps after `acknowledged`."""
         return self._unsettled.last - self._unsettled.acknowledged
 
     def publish(
@@ -142,8 +142,8 @@ class Publisher:
 
     def join(self, now: float) -> list[Sent]:
         """Repeat all unsettled notifications over a new link, if stamps are settled in any order.
-        Those that waited at the other end of the old link are gone. No silence would show this to
-        the publisher, because other stamps are still settled."""
+        Notifications that waited at the other end of the old link are gone. The publisher would not
+        notice this by itself: the link is not silent, because other stamps are still settled."""
         return self._say_again(now) if self._unsettled.is_unordered else []
 
     def tick(self, now: float) -> list[Sent]:
@@ -208,8 +208,8 @@ class Publisher:
         return self._say_again(now)  # acknowledgments of the previous life are ignored
 
     def _lack(self, expected: int, now: float) -> list[Sent]:
-        """Handle a report that the rendezvous point lacks a stamp and all stamps after it. This
-        need not be a loss: the rendezvous point does not remember every refused stamp."""
+        """Handle a report that the rendezvous point lacks a stamp and all stamps after it. Such a
+        report need not mean a loss: the rendezvous point does not remember every refused stamp."""
         if expected > self.acknowledged:
             return []
         lost = self._runs.take_from(expected)

@@ -3,11 +3,11 @@
     counting      how many notifications has each node had?
     recovering    where are these missing notifications?
 
-Only one of the two questions is open at a time. Each repeated question causes another complete
-answer, and routers drop answers that are too late. So a subscriber asks a busy network less often,
-and for fewer notifications: each unanswered question doubles the pause, and from the second one on
-also halves the number of notifications that are requested. The pause is at least 1.5 times as long
-as the last answer took, but no longer than routers remember a question.
+At any time, at most one of these two questions is open. Each repeated question causes another
+complete answer, and routers drop answers that are too late. So a subscriber asks a busy network
+less often, and for fewer notifications: each unanswered question doubles the pause, and the second
+and all later ones also halve the number of notifications that are requested. The pause is at least
+1.5 times as long as the last answer took, but no longer than routers remember a question.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tidings.routing.protocol.times import Times
 
 PATIENCE = 1.5  # the shortest pause, as a multiple of the time that the last answer took
 VAIN = 2  # notifications are given up after this many answers in a row without any of them
-REMEMBERED = 32  # the most unanswered questions whose times are kept
+REMEMBERED = 32  # the times of at most this many unanswered questions are kept
 
 
 class Questions:
@@ -74,7 +74,7 @@ class Questions:
         return self.request
 
     def end(self, request: int, now: float) -> None:
-        """Record that the answer to a question arrived; it may be an earlier question."""
+        """Record that an answer arrived, which may answer an earlier question than the last one."""
         asked = self._when.pop(request, None)
         if asked is not None:
             self._took = now - asked
@@ -86,13 +86,13 @@ class Questions:
         return was_open
 
     def note_no_room(self) -> None:
-        """Note that there was no room for a part of the answer, so the answer does not show what is
-        lost."""
+        """Record that there was no room for a part of the answer, so the answer does not show what
+        is lost."""
         self._had_no_room = True
 
     def note_vain(self, now: float) -> None:
-        """Note that the answer arrived without any of the requested notifications. They may still
-        arrive; otherwise they are requested again later."""
+        """Record that the answer arrived without any of the requested notifications. The
+        notifications may still arrive; otherwise they are requested again later."""
         self.recovering = now
         self._is_answered = True
         self._vain += not self._had_no_room
@@ -102,7 +102,7 @@ class Questions:
 
     @property
     def is_in_vain(self) -> bool:
-        """Does nobody seem to have the requested notifications? If so, the last question was
+        """Does no node seem to have the requested notifications? If so, the last question was
         answered, and several answers contained none of them."""
         return self._is_answered and self._vain >= VAIN
 

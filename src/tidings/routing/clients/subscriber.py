@@ -42,7 +42,7 @@ UNGRANTED = (
 WENT_BACK = "the rendezvous point has lost notifications that it sent before"
 
 
-IDLE = (Phase.NEW, Phase.STOPPED, Phase.REFUSED)  # nothing is wanted
+IDLE = (Phase.NEW, Phase.STOPPED, Phase.REFUSED)  # phases without a wanted node
 
 
 class Subscriber:
@@ -66,13 +66,14 @@ class Subscriber:
         granted: tuple[int, int] | None = None,
     ) -> None:
         """`most` is the size of the inbox. Notifications that arrive when the inbox is full are
-        dropped, and requested again when there is room, so a slow application delays nobody.
-        `matched` says which filters a notification matches. With `ordered`, notifications are
-        delivered in the order of serials. With `fast`, missing notifications are neither noticed
-        nor requested. After an interruption of `drop_after` seconds, the subscription ends. With a
-        name as `durable`, the subscription is ordered, and begins after the last notification that
-        was confirmed under that name; with `only_drops`, the subscriber only gives up that name.
-        `granted` is a life and a node in that life; the router has a signed grant for the node."""
+        dropped, and requested again when there is room, so a slow application does not delay
+        others. `matched` says which filters a notification matches. With `ordered`, notifications
+        are delivered in the order of serials. With `fast`, missing notifications are neither
+        noticed nor requested. After an interruption of `drop_after` seconds, the subscription ends.
+        With a name as `durable`, the subscription is ordered, and begins after the last
+        notification that was confirmed under that name; with `only_drops`, the subscriber only
+        gives up that name. `granted` is a life and a node in that life; the router has a signed
+        grant for the node."""
         self.name = name
         self.router = router
         self.interest = interest
@@ -131,7 +132,7 @@ class Subscriber:
     # -- for the application -------------------------------------------------------------------
 
     def propose(self, node: int) -> None:
-        """Name the node that a preprocessor has found for the interest; 0 for none."""
+        """Set the node that a preprocessor has found for the interest; 0 if it found none."""
         self._joining.proposed = node
 
     def start(self, now: float) -> list[Sent]:
@@ -154,7 +155,7 @@ class Subscriber:
         return self._drain_outgoing()
 
     def drop_name(self, now: float) -> list[Sent]:
-        """Give up the name; `confirming.dropped` is set once that is on the disk."""
+        """Give up the name; `confirming.dropped` is set when this is on the disk."""
         self.stream.now = now
         if self.confirming is not None:
             self.confirming.drop()
@@ -204,7 +205,7 @@ class Subscriber:
             elif self._standing.accepts(message.epoch, now) and handler is not None:
                 handler(self, message)
             if self.epoch and self.confirming is not None and self.confirming.must_drop:
-                self._joining.ask_again()  # it needs a life, which is now known
+                self._joining.ask_again()  # a Confirm needs a life, which is now known
             self._trace()
             self.stream.release()
         elif isinstance(message, m.Skipped):
@@ -278,7 +279,7 @@ class Subscriber:
 
     def _on_joining(self, message: m.Answer | m.Setup | m.Resumption) -> None:
         self._joining.take(message)
-        self._say_confirmed()  # this claims the name, if there is one
+        self._say_confirmed()  # the Confirm claims the name, if there is one
 
     def _on_confirmed(self, message: m.Confirmed) -> None:
         if self.confirming is not None:
@@ -292,7 +293,7 @@ class Subscriber:
         if self.phase in (Phase.JOINING, Phase.ON) and self.node in message.nodes:
             if not self._joining.is_granted:
                 self._joining.ask_anew()
-            elif not self.presents:  # otherwise the router refuses an earlier subscription
+            elif not self.presents:  # otherwise, the refusal concerns an earlier subscription
                 self.refuse(UNGRANTED)
 
     def _on_notification(self, message: m.Notification) -> None:
@@ -304,7 +305,7 @@ class Subscriber:
             self.stream.take(message)
         elif self.phase is Phase.ON:
             mine = [mark for mark in message.marks if self.node in mark.label]
-            if mine:  # it has no numbers, or they do not matter
+            if mine:  # the notification has no numbers, or its numbers do not matter
                 self._handout.take_fast(self.epoch, message, mine)
 
     def _on_beat(self, message: m.Beat) -> None:

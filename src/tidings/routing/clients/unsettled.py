@@ -3,9 +3,10 @@
     add ──> waiting ──draw, as far as the window allows──> sent ──settle, in any order──> gone
 
 A rendezvous point that works in the order of merit settles stamps in any order, and some of them
-only after minutes. Publications that wait there must not hold later ones back. So only unsettled
-publications count against the window, and once stamps are settled out of order, the window is
-wider. From then on, each publication in flight is repeated on its own, at growing intervals.
+only after minutes. Publications that wait at the rendezvous point must not hold later ones back. So
+only unsettled publications count against the window, and the window is wider as soon as stamps are
+settled out of order. From then on, each publication in flight is repeated on its own, at growing
+intervals.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from tidings.routing.protocol.contents.bodies import About
 MOST_BYTES = 16 << 20  # bytes in flight, unless a single notification is larger
 WIDE = 1 << 16  # notifications in flight, if they are settled in any order
 WIDE_BYTES = 128 << 20
-PATIENCE = 60.0  # seconds until such a notification is repeated; the pause doubles each time
-MOST_AGAIN = 500  # notifications that are repeated at a time
+PATIENCE = 60.0  # seconds until an unsettled publication is repeated; the pause doubles each time
+MOST_AGAIN = 500  # the most publications that are repeated at a time
 
 Waiting = tuple[bytes, bytes, About | None, bytes]  # content, payload, metadata, tag
 
 
 class Unsettled:
-    """Publications by stamp. At most `window` of them are in flight."""
+    """Publications by stamp. At most `window` publications are in flight."""
 
     def __init__(self, acknowledged: int, window: int) -> None:
         self.acknowledged = acknowledged
@@ -40,8 +41,8 @@ class Unsettled:
         self._window = window
         self._allowed = window  # how many may be in flight; fewer after a silence
         self._waiting: dict[int, Waiting] = {}
-        self._next = acknowledged + 1  # the first stamp that was not sent
-        self._due: list[tuple[float, float, int]] = []  # time of repetition, pause before it, stamp
+        self._next = acknowledged + 1  # the next stamp to send
+        self._due: list[tuple[float, float, int]] = []  # when to repeat, pause until then, stamp
 
     def __bool__(self) -> bool:
         return bool(self._waiting)

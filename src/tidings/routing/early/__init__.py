@@ -1,5 +1,5 @@
-"""Bodies of notifications that are sent early: before the notifications are matched and on the
-disk.
+"""Bodies of notifications that are sent early: before the notifications are matched, and before
+they are on the disk.
 
     root      Early ───────────────> router ── Early ──> router, agent      for their merit
                 (matched, numbered, synced)

@@ -3,13 +3,14 @@
     sender     early 0   early 1   reference to 0   early 2 ...     in the order of the connection
     receiver   {0}       {0, 1}    {1}              {1, 2}          the same at the sender
 
-Both ends keep the latest bodies within the same bounds, and drop a body after a reference to it. So
-at each position of the stream, both have the same bodies, and a reference always finds its body, as
-in the dynamic table of HPACK. A new connection begins with empty tables.
+Both ends keep the latest bodies within the same bounds, and drop each body after a reference to it
+was sent. So at each position of the stream, both have the same bodies, and a reference always finds
+its body, as in the dynamic table of HPACK. A new connection begins with empty tables.
 
 Before the sender refers to an early body, it compares the whole body with that of the notification.
-So a reference always stands for the right body, even if a different one was sent early. The sender
-may forget a body (shared_bodies.py); then it keeps only the position and the size.
+So a reference always leads to the right body; if a different body was sent early, the notification
+is sent whole. The sender may forget a body (shared_bodies.py); then it keeps only the position and
+the size.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tidings.routing.protocol import frames
 MOST_BODIES = 1_024
 MOST_BYTES = 4 << 20
 LEAST_BODY = 1 << 10
-"""Sending a smaller body again costs less than an early frame."""
+"""Smaller bodies are not sent early: the early frame would cost more than it saves later."""
 LARGEST_BODY = MOST_BYTES // 4
 
 Item = TypeVar("Item")
@@ -34,7 +35,7 @@ class _Latest(Generic[Item]):
     """The latest items by position, within the bounds."""
 
     def __init__(self) -> None:
-        self.items: dict[int, tuple[Item, int]] = {}  # in order of position; the item and its size
+        self.items: dict[int, tuple[Item, int]] = {}  # each item and its size, by position
         self.bytes = 0
         self._next = 0
 
@@ -103,7 +104,7 @@ class SentBodies:
         self._positions: dict[int, dict[Key, int]] = {}
         self.sent = self.used = 0  # bytes
         self.referred = 0  # notifications
-        self.useless = 0  # bytes that were dropped before a notification referred to them
+        self.useless = 0  # bytes of bodies that were dropped before a notification referred to them
 
     def __len__(self) -> int:
         return len(self._latest.items)
@@ -114,7 +115,7 @@ class SentBodies:
         return self._latest.bytes
 
     def add(self, number: int, early: Early, body: SharedBody | None = None) -> None:
-        """Note that a body was sent early in the channel with this number on the link. `body`
+        """Record that a body was sent early in the channel with this number on the link. `body`
         is the copy that the links of the node share."""
         size = len(early.body)
         self.sent += size

@@ -5,15 +5,15 @@ An early frame:
     0   u32  length of the rest of the frame
     4   u8   kind: 4
     5   u8   version of the format
-    6   u16  how many more routers may pass it on
+    6   u16  how many more routers may pass the frame on
     8   u32  size of the context in bytes
     12  u32  size of the publisher's name in bytes
     16  f64  merit for which it was sent
     24  u64  stamp
     32       context, publisher, body
 
-A *reference*, kind 5, is the frame of a notification in which a u64 stands for the body: its
-position among the early frames of the link, starting at 0. The reference contains the bytes in
+A *reference*, kind 5, is the frame of a notification in which a u64 replaces the body: the position
+of the body among the early frames of the link, starting at 0. The reference contains the bytes in
 front of the body (protocol/contents/envelopes.py), because these bytes are known only after the
 notification was matched.
 """
@@ -37,7 +37,7 @@ LARGEST_CONTEXT = 1 << 16  # bytes
 class Early(NamedTuple):
     """The body of a notification, sent before the notification is matched."""
 
-    hops: int  # how many more routers may pass it on
+    hops: int  # how many more routers may pass the frame on
     merit: float
     context: bytes
     publisher: bytes
@@ -88,7 +88,7 @@ def refer(buffer: bytes | memoryview, start: int, body: int, position: int) -> b
 
 
 def position_at(buffer: bytes, start: int) -> int:
-    """The position in the reference that begins at `start`; raise FrameError if the reference is
+    """The position that the reference at `start` contains; raise FrameError if the reference is
     invalid."""
     end = start + frames.size_at(buffer, start)
     if end < start + frames.HEAD or frames.origin_at(buffer, start)[2] + _POSITION.size > end:

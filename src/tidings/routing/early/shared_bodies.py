@@ -1,9 +1,9 @@
 """The early bodies that a node has sent over all its links; one bound applies to all of them.
 
 Links that have sent the same body share one copy of it. If the bodies of all links together take
-too many bytes, the node forgets the oldest bodies. The links keep the positions and sizes of these,
-so both ends of a link still drop the same bodies at the same position; a notification whose body is
-forgotten is sent whole.
+too many bytes, the node forgets the oldest bodies. The links keep the positions and sizes of
+forgotten bodies, so both ends of a link still drop the same bodies at the same position; a
+notification whose body is forgotten is sent whole.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MOST_NODE_BYTES = 64 << 20
 
 
 class SharedBody:
-    """A body; `data` is None once the node has forgotten it."""
+    """A body; `data` is None if the node has forgotten the body."""
 
     __slots__ = ("__weakref__", "data")
 
@@ -37,8 +37,8 @@ class SharedBodies:
         return len(self._kept)
 
     def share(self, body: bytes) -> SharedBody:
-        """Return a body that several links can keep. Its bytes count towards the bound until no
-        link keeps it any more."""
+        """Return a body that several links can keep. The bytes of a body count towards the bound
+        until no link keeps the body any more."""
         number, shared = next(self._numbers), SharedBody(body)
         self._kept[number] = ref(shared, lambda _: self._drop(number)), len(body)
         self.bytes += len(body)

@@ -31,7 +31,7 @@ class Cache:
         self.most_bytes = most_bytes
         self.bytes = 0
         self._order: deque[Notification] = deque()
-        self._numbers: dict[int, dict[int, Notification]] = {}  # by node, by number
+        self._numbers: dict[int, dict[int, Notification]] = {}  # by node, then by number
 
     def __len__(self) -> int:
         return len(self._order)

@@ -5,8 +5,8 @@ among the nodes of the graph. Whether one node covers another never changes, so 
 missing for a while but is never wrong.
 
 Cost: inserting a node with children takes a search upwards from its parents, and from each child
-that has other parents. A node with one parent and no children takes no search. If an edge between
-existing nodes is new, the nodes below its lower end are visited too.
+that has other parents. Inserting a node with one parent and no children takes no search. If an edge
+between existing nodes is new, the nodes below its lower end are visited too.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class CoverGraph:
         return tuple(sorted(given))
 
     def in_order(self, numbers: Collection[int]) -> list[int]:
-        """The known nodes among `numbers`, each after all nodes that cover it."""
+        """The known nodes among `numbers`; each node comes after all nodes that cover it."""
         there = {slot for slot in map(self._slots.find, numbers) if slot}
         name = self._slots.numbers
         return [name[slot] for slot in self._in_order(there) if slot in there]
@@ -78,9 +78,9 @@ class CoverGraph:
         """Put a node between the parents that cover it and the children that it covers. If the node
         exists, add the new edges. Unknown parents and children are ignored.
 
-        Return the slot of the node, and a set of slots: labels must be computed again at these
-        slots and below them. The set is empty if only the new node needs labels. Raise GraphError,
-        with nothing changed, if a child covers the node or the node covers a parent."""
+        Return the slot of the node, and the set of slots at which, and below which, labels must be
+        computed again. The set is empty if only the new node needs labels. If a child covers the
+        node, or the node covers a parent, raise GraphError and change nothing."""
         find, edges = self._slots.find, self._edges
         above = {slot for one in parents if (slot := find(one)) and one != number}
         below = {slot for one in children if (slot := find(one)) and one != number}
@@ -113,8 +113,8 @@ class CoverGraph:
         return slot, changed
 
     def _load(self, numbers: Any, starts: Any, parents: Any) -> None:
-        """Put many nodes into an empty graph. Raise GraphError, with nothing changed, if a parent
-        is not one of these nodes, or does not precede its child."""
+        """Put many nodes into an empty graph. If a parent is not one of these nodes, or does not
+        precede its child, raise GraphError and change nothing."""
         import numpy as np
 
         order = np.argsort(numbers)
@@ -150,8 +150,8 @@ class CoverGraph:
             )
 
     def _find_highest(self, below: set[int], above: set[int], uppers: set[int]) -> list[int] | None:
-        """The highest nodes in `below`, which a new node covers. Return None if one of them is not
-        known to be below all nodes of `above`, the parents of the new node."""
+        """The highest of the nodes in `below`, all of which a new node covers. Return None if one
+        of them is not known to be below all nodes of `above`, the parents of the new node."""
         kept: list[int] = []
         for child in below:
             over = self._edges.parents(child)
@@ -220,7 +220,7 @@ class CoverGraph:
         return tuple(sorted(map(self._slots.numbers.__getitem__, slots)))
 
     def _in_order(self, starts: Iterable[int]) -> Iterator[int]:
-        """The given slots and all slots below them, each after its parents."""
+        """The given slots and all slots below them; each slot comes after its parents."""
         parents, children = self._edges.parents, self._edges.children
         found = {*starts}
         found |= self._edges.reach_down([*found])

@@ -47,7 +47,7 @@ from tidings.routing.protocol.limits import Limits, work_of
 from tidings.routing.protocol.times import Times
 
 MOST_FREE = 1000  # nodes that a neighbour may list as wanted even if it has no credit left
-MOST_WAYS = 100_000  # headers whose ways are cached, at most
+MOST_WAYS = 100_000  # the most headers whose ways are cached
 
 
 class Downstream(ABC):
@@ -151,7 +151,7 @@ class Downstream(ABC):
 
     def ways(self, labels: Labels) -> dict[Name, Way]:
         """How notifications with these labels are sent to each neighbour. Results are cached until
-        a node of the labels, or a node above them, changes."""
+        a node of the labels, or a node above such a node, changes."""
         found = self._ways.known.get(labels)
         if found is None:
             found = ways_of(self.graph, labels, self.forwarding)
@@ -179,7 +179,7 @@ class Downstream(ABC):
         handler(self, sender, message)
 
     def hear(self, name: Name) -> Neighbour:
-        """Note that a neighbour sent a message; return what is known about the neighbour."""
+        """Record that a neighbour sent a message; return what is known about the neighbour."""
         known = self.neighbours.get(name)
         if known is None:
             known = self.neighbours[name] = Neighbour(self.context.now)
@@ -188,7 +188,7 @@ class Downstream(ABC):
         return known
 
     def tell_epoch(self, sender: Name) -> None:
-        """Tell a neighbour the current life; if it is in another life, it asks for the lineage."""
+        """Tell a neighbour the current life; a neighbour in another life asks for the lineage."""
         self.beats.send(sender, {})
 
     def _on_trace(self, sender: Name, message: m.Trace) -> None:
@@ -225,8 +225,8 @@ class Downstream(ABC):
         self._subscribe(sender, sorted(wanted - known.nodes))
 
     def may_want(self, sender: Name, many: int, now: float) -> bool:
-        """May a neighbour list `many` wanted nodes in one message? This is called before the nodes
-        are handled; its charge is added to the charge for handling them."""
+        """May a neighbour list `many` wanted nodes in one message? This method is called before the
+        nodes are handled; its charge is added to the charge for handling the nodes."""
         self.context.now = now
         self.hear(sender)
         if not self.charges.may_ask(sender):
@@ -240,7 +240,7 @@ class Downstream(ABC):
             self.beats.send_graph(sender)
 
     def admit(self, name: Name, nodes: Iterable[int]) -> list[int]:
-        """The nodes that a neighbour may want, among `nodes`."""
+        """Those of `nodes` that a neighbour may want."""
         return self.subscriptions.admit(name, nodes, self.count_unknown())
 
     def select_visible(self, sender: Name, nodes: Iterable[int]) -> Iterable[int]:
@@ -279,7 +279,7 @@ class Downstream(ABC):
 
     def _on_apply(self, sender: Name, message: m.Apply) -> None:
         """Pass on an agent's request for a link to the rendezvous point. An agent that needs signed
-        grants gets no such link, because only this node knows its grants."""
+        grants gets no direct link, because only this node knows its grants."""
         others = message.others + self.count_others({sender}, (*message.nodes, *message.above))
         party = self.context.owner_of(sender) or message.party
         message = name_owner(self.context, sender, message)
@@ -293,9 +293,9 @@ class Downstream(ABC):
                 self.ask_above(msgspec.structs.replace(message, request=number, within=within))
 
     def count_behind(self, name: Name, node: int) -> int:
-        """How many subscriptions a neighbour's wish for a node stands for, as far as this node
-        knows. Neighbours say which nodes they want, but not for how many subscriptions, so a router
-        counts one. A rendezvous point may know of several."""
+        """How many subscriptions to a node a neighbour has, as far as this node knows. Neighbours
+        say which nodes they want, but not for how many subscriptions, so a router counts one. A
+        rendezvous point may know of more subscriptions."""
         return 1
 
     def count_others(self, apart: set[Name], nodes: Iterable[int]) -> int:
@@ -337,8 +337,8 @@ class Downstream(ABC):
         return self.drain_outgoing()
 
     def present(self, name: Name, node: int, grant: Signed, now: float) -> str:
-        """Note a signed grant of a neighbour, whose signature was checked; return why it is
-        refused, or an empty string."""
+        """Record a neighbour's signed grant; its signature was checked before. Return why the grant
+        is refused, or an empty string."""
         self.context.now = now
         self.hear(name)
         return self.rights.grant_signed(name, node, grant)
@@ -425,8 +425,9 @@ class Downstream(ABC):
     def go_on(self, *, is_first: bool = False) -> None:
         """Continue in another life and keep all state. Tell the neighbours; each of them decides
         whether it starts over. Questions of the old life will not be answered, so they are
-        forgotten. In the first life (`is_first`), earlier questions are kept. Neighbours must
-        report `done` again, because some of them may start over."""
+        forgotten. If this node knew no life before (`is_first`), the questions that were asked
+        until now are kept. Neighbours must report `done` again, because some of them may start
+        over."""
         if not is_first:
             self.questions.clear()
         for neighbour in self.neighbours.values():
@@ -446,8 +447,8 @@ class Downstream(ABC):
     # -- timeouts ------------------------------------------------------------------------------
 
     def keep_alive(self, now: float, shares: int) -> list[Sent]:
-        """Send a beat to about one in `shares` of the neighbours that want nothing. Call this often
-        enough that `shares` calls happen within four beats."""
+        """Send a beat to about one in `shares` of the neighbours without subscriptions. Call this
+        often enough that `shares` calls happen within four beats."""
         self.context.now = now
         self.beats.keep_alive(shares)
         return self.drain_outgoing()
@@ -478,7 +479,7 @@ class Downstream(ABC):
         return self.serial_done_below()
 
     def serial_done_below(self) -> int:
-        """The serial up to which none of the known neighbours needs notifications again."""
+        """The serial up to which no neighbour that is known needs any notification again."""
         known = (one for one in self.neighbours.values() if one.says_done or one.nodes)
         return min((one.done for one in known), default=self.serial)
 

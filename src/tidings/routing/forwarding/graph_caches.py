@@ -20,9 +20,9 @@ from tidings.routing.forwarding.cover_graph import CoverGraph
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
-MOST_BELOW = 1000  # if more nodes are below a changed node, all results are dropped
-MOST_WAITING = 10_000  # if more changed nodes are noted, all results are dropped
-NODES_PER_HEADER = 8  # the size of the index is this number times `most`
+MOST_BELOW = 1000  # if more nodes than this are below a changed node, all results are dropped
+MOST_WAITING = 10_000  # if more changed nodes than this are noted, all results are dropped
+NODES_PER_HEADER = 8  # the index of a HeaderCache has at most this many entries per header
 
 
 class Clearable(Protocol):
@@ -69,8 +69,8 @@ class GraphCaches:
 
     def change(self, node: int) -> None:
         """Drop all results that depend on a node. Call this after a node was inserted or its
-        subscribers changed, and before a node is removed. Cost: a visit to each node below it, up
-        to a thousand."""
+        subscribers changed, and before a node is removed. Cost: a visit to each node below the
+        given one, up to a thousand."""
         nodes = self._graph.at_and_below(node, MOST_BELOW)
         if nodes is None:
             self.clear()
@@ -92,9 +92,9 @@ class NodeCache(dict[int, Value]):
 
 
 class Header(Generic[Key]):
-    """A header in the index of a cache. The index has a header once for each of its nodes.
-    `is_dropped` avoids hashing the tuple again for each node; Python does not cache the hashes of
-    tuples."""
+    """A header in the index of a cache. The index lists a header once for each of its nodes.
+    With `is_dropped`, the tuple need not be hashed again for each of its nodes; Python does not
+    cache the hashes of tuples."""
 
     __slots__ = ("is_dropped", "key")
 

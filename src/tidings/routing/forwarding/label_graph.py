@@ -16,7 +16,7 @@ Forwarding costs one lookup for each node of the header, and a step for each nei
 label at this node. A change to a subscription costs a visit to each descendant whose label changes,
 and to its edges. A new subscription may also visit all descendants if there are few; otherwise it
 may search upwards from the nodes in the labels of descendants. A node costs about 60 bytes. Nodes
-with the same labels share them; see the folder tables.
+with the same labels share one object; see the folder tables.
 """
 
 from __future__ import annotations
@@ -49,9 +49,10 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
     # -- notifications -------------------------------------------------------------------------
 
     def groups(self, label: Label) -> Groups[Neighbour]:
-        """The neighbours that get a notification with this label, by the label that they get; an
-        empty label means that the label stays the same. Unknown nodes are ignored. The result is
-        the same object for nodes with the same labels, and is valid until the graph changes."""
+        """The neighbours that get a notification with this label, grouped by the label that they
+        get instead; an empty label means that the label stays the same. Unknown nodes are ignored.
+        The result is the same object for nodes with the same labels, and is valid until the graph
+        changes."""
         if len(label) != 1:
             found: dict[Label, list[Neighbour]] = {}
             for neighbour, new in self.forward(label).items():
@@ -92,8 +93,8 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
     def list_subscribed(
         self, label: Iterable[int], neighbour: Neighbour, most: int
     ) -> Label | None:
-        """The content list for a neighbour: all nodes that it subscribes to, at or above the nodes
-        of a label. None if more than `most` nodes are at or above the label."""
+        """The content list for a neighbour: of the nodes at or above the nodes of a label, all that
+        the neighbour subscribes to. None if more than `most` nodes are at or above the label."""
         found = self._reach_few(label, most)
         if found is None:
             return None
@@ -102,8 +103,8 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
         return self._sort_slots(slot for slot in found if every[slot].own & bit)
 
     def list_for_all(self, number: int, most: int) -> Label | None:
-        """All nodes at or above one node that any neighbour subscribes to; None if more than `most`
-        nodes are at or above it."""
+        """Of the nodes at or above one node, those that any neighbour subscribes to; None if more
+        than `most` nodes are at or above it."""
         found, every = self._reach_few((number,), most), self._labels
         if found is None:
             return None
@@ -180,8 +181,8 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
             self._labels.append(self._pool.empty)
             self._pool.empty.uses += 1
         if changed:
-            # A new edge shows that one existing node covers another. Labels of lower nodes that
-            # contain both lose the upper one.
+            # A new edge shows that one existing node covers another. If the label of a lower node
+            # contains both, the upper one is removed from it.
             self._relabel_all(self._in_order(changed))
         elif not is_known:  # nothing changes for existing nodes
             self._relabel_all([slot])
@@ -208,12 +209,12 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
         self._passed.pop(slot, None)
 
     def parents_for(self, number: int, neighbour: Neighbour) -> Label:
-        """The parents of a node among the nodes that a neighbour subscribes to."""
+        """Of the nodes that a neighbour subscribes to, those that are the parents of a node."""
         one = self._pool.index.get(neighbour, -1)
         return self._label_above(self._slot(number), one) or ()
 
     def around(self, number: int, neighbour: Neighbour) -> tuple[Label, Label]:
-        """The parents and children of a node among the nodes that a neighbour subscribes to. The
+        """Of the nodes that a neighbour subscribes to, the parents and children of one of them. The
         neighbour must subscribe to the node; it needs the parents and children to put the node into
         its own graph. Cost: a visit to each node whose label contains this node, and to its
         edges."""

@@ -35,7 +35,7 @@ from tidings.routing.forwarding.tables import (
 Neighbour = TypeVar("Neighbour", bound=Hashable)
 Column = tuple[Label | None, ...]
 """The labels of a neighbour at several nodes."""
-MOST_PASSED = 256  # nodes whose labels for their children are cached, at most
+MOST_PASSED = 256  # the most nodes whose labels for their children are cached
 
 
 class Labelling(CoverGraph, Generic[Neighbour]):
@@ -50,9 +50,9 @@ class Labelling(CoverGraph, Generic[Neighbour]):
     # -- one neighbour -------------------------------------------------------------------------
 
     def _lower(self, slot: int, number: int, neighbour: int, label: Label | None) -> None:
-        """Update labels after a neighbour subscribed to a node, where its label was `label` before.
-        In the label of each lower node that contains no node below this one, this node replaces the
-        nodes of `label`, because they cover this node."""
+        """Update labels after a neighbour subscribed to a node; before, its label there was
+        `label`. If the label of a lower node contains no node below this one, then this node
+        replaces the nodes of `label` in that label, because they cover this node."""
         own, above = (number,), frozenset(label or ())
         lower = Below(self._edges, self._slots, slot)
 
@@ -67,9 +67,9 @@ class Labelling(CoverGraph, Generic[Neighbour]):
         self._change_below(slot, neighbour, LabelChanges(lower_label))
 
     def _lift(self, slot: int, number: int, neighbour: int, label: Label | None) -> None:
-        """Update labels after a neighbour unsubscribed from a node, where its label is now `label`.
-        If the label of a lower node contains this node, the nodes of `label` replace it, except
-        those that cover another node of that label."""
+        """Update labels after a neighbour unsubscribed from a node; now, its label there is
+        `label`. If the label of a lower node contains this node, the nodes of `label` replace it,
+        except those that cover another node of that label."""
 
         def lift_label(old: Label | None) -> Label | None:
             if old is None or number not in old:
@@ -86,7 +86,7 @@ class Labelling(CoverGraph, Generic[Neighbour]):
         its children."""
         every, pool, bit = self._labels, self._pool, 1 << neighbour
         counts, children = self._edges.down.counts, self._edges.down.values
-        known: dict[Labels[Neighbour], Labels[Neighbour]] = {}  # shared labels: old to new
+        known: dict[Labels[Neighbour], Labels[Neighbour]] = {}  # the new for the old
         todo = [*children(slot)]
         while todo:
             one = todo.pop()
@@ -109,7 +109,7 @@ class Labelling(CoverGraph, Generic[Neighbour]):
     # -- all neighbours ------------------------------------------------------------------------
 
     def _relabel_all(self, slots: Iterable[int]) -> None:
-        """Compute the labels of nodes, each given after its parents."""
+        """Compute the labels of nodes; in `slots`, each node comes after its parents."""
         reached = Reached(self._edges)
         for slot in slots:
             self._relabel(slot, reached)
@@ -128,7 +128,7 @@ class Labelling(CoverGraph, Generic[Neighbour]):
             self._pool.put(self._labels, slot, new)
 
     def _inherit(self, parents: Sequence[int], reached: Reached) -> tuple[Who, What]:
-        """The labels that a node with these parents has, before anybody subscribes to it."""
+        """The labels that a node with these parents has, before any neighbour subscribes to it."""
         if not parents:
             return (), ()
         each = [self._labels[parent].who for parent in parents]

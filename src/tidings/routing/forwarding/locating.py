@@ -4,12 +4,12 @@
                             └── no answer, or none that can be used:
                                                  Subscribe ──Setup with the place──> in the graph
 
-A preprocessor answers with all nodes of the channel, at a version, that cover a node or that the
-node covers. Within one life, whether one node covers another never changes, and node numbers rise
-with versions. So the answer is complete if its version is at least as high as all numbers in the
-graph of the router, however far the preprocessor is ahead of the router. An answer of an older
-version lacks newer nodes: the router puts the node into its graph, and asks the node above for the
-other edges.
+For each node, a preprocessor answers with all nodes of the channel, at some version, that cover the
+node, and all that the node covers. Within one life, whether one node covers another never changes,
+and node numbers rise with versions. So the answer is complete if its version is at least as high as
+all numbers in the graph of the router, however far the preprocessor is ahead of the router. An
+answer of an older version lacks newer nodes: the router puts the node into its graph, and asks the
+node above for the other edges.
 
 The router subscribes at the node above only when it has the place. From then on, notifications of
 the new node arrive with this node as their label, and the router must know the nodes that cover it.
@@ -41,21 +41,21 @@ class Locating:
     def __init__(self) -> None:
         self.is_on = False
         """Is there a preprocessor to ask?"""
-        self._asked: dict[int, KnownPlace | None] = {}  # by node: its place, once it is known
+        self._asked: dict[int, KnownPlace | None] = {}  # by node; None: its place is not known
         self.located = 0
         """How many places preprocessors gave."""
 
     def begin(self, node: int) -> bool:
-        """Should a preprocessor be asked for the place of a node? It is asked only once for each
-        node."""
+        """Should a preprocessor be asked for the place of a node? A preprocessor is asked only once
+        for each node."""
         if not self.is_on or node in self._asked:
             return False
         self._asked[node] = None
         return True
 
     def take(self, asked: m.Locate, answer: m.Located | None) -> Iterator[tuple[int, bool]]:
-        """Note an answer, or that there is none. Return the nodes that waited for it, and for each
-        of them whether its place is now known."""
+        """Record an answer, or that none came. Return the nodes that waited for the answer, and for
+        each of them whether its place is now known."""
         given: dict[int, m.NodePlace] = {}
         if answer is not None and answer.epoch == asked.epoch:
             given = {one.node: one for one in answer.places if one.node <= answer.version}
@@ -69,7 +69,7 @@ class Locating:
             yield node, found is not None
 
     def use(self, node: int) -> KnownPlace | None:
-        """Return the place of a node, and forget it."""
+        """Return the place of a node, and forget the place."""
         return self._asked.pop(node, None)
 
     def clear(self) -> None:

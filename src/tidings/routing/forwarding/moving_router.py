@@ -5,14 +5,15 @@
     second ─────┘  2  a beat from the second link shows that it has all of this: the router moves
                    3  everything is unsubscribed at home, and the beats from home confirm that
 
-The way back is the same, with the roles exchanged. If the second link ends, the router moves home
-at once. The neighbours below are told that notifications may be missing (`Skipped`). They hold back
-later notifications until the next beat, ask for missing ones, and recognise duplicates by their
-numbers.
+The router moves back in the same way, with the roles of the links exchanged. If the second link
+ends, the router moves home at once. The neighbours below are told that notifications may be missing
+(`Skipped`). The neighbours hold back later notifications until the next beat, ask for missing ones,
+and recognise duplicates by their numbers.
 
-Publications always go to the home node, because it knows the publisher by its name. Both nodes
-above are told up to which serial the neighbours below have received everything. So the rendezvous
-point keeps all notifications that may be requested after a move, even after an unplanned move.
+Publications always go to the home node, because it knows the publisher by its name. The router
+tells both nodes above it up to which serial the neighbours below have received everything. So the
+rendezvous point keeps all notifications that may be requested after a move, even after an unplanned
+move.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ class MovingRouter(Router):
     # -- moves ---------------------------------------------------------------------------------
 
     def move(self, other: Name, now: float) -> list[Sent]:
-        """Begin to move to another node above, to which there is a link. If the move takes too
-        long, it is given up. Until it is complete, notifications are still taken from the old
-        node."""
+        """Begin to move: use another node above the router, to which there already is a link. If
+        the move takes too long, it is given up. Until it is complete, notifications are still taken
+        from the old node."""
         self.context.now = now
         if other != self.upstream:
             self.beside, self.is_moving, self._move_began = other, True, now
@@ -64,9 +65,9 @@ class MovingRouter(Router):
         return self.drain_outgoing()
 
     def end_link(self, other: Name, now: float) -> list[Sent]:
-        """Note that a link has ended. The link to the home node comes back, and `join_upstream` is
-        called then. Any other link is forgotten; if it was in use, the router moves home at
-        once."""
+        """Record that a link has ended. If it was the link to the home node, it will be opened
+        again, and `join_upstream` is called then. Any other link is forgotten; if it was in use,
+        the router moves home at once."""
         self.context.now = now
         if other == self.upstream != self.home:
             self.upstream, self.beside, self.is_moving = self.home, None, False
@@ -117,7 +118,8 @@ class MovingRouter(Router):
         self.send(self.home if isinstance(message, m.Publish) else self.upstream, message)
 
     def _take_beside(self, message: m.Down) -> None:
-        """Handle a message from the other node above. The message belongs to the present life."""
+        """Handle a message from the other node above. The message must belong to the present
+        life."""
         if isinstance(message, m.Beat):
             if message.subscribed != self._wanted_beside():
                 if self.context.now - self._said >= self.times.retry:
@@ -132,8 +134,8 @@ class MovingRouter(Router):
             self.pass_down(message)
 
     def _greet_beside(self) -> None:
-        """Tell the other node above which nodes this router wants from it: all of them before a
-        move, otherwise none."""
+        """Send the other node above the list of nodes that this router wants from it: before a
+        move, all wanted nodes; otherwise, none."""
         assert self.beside is not None
         self._said = self.context.now
         wanted = self.list_wanted() if self.is_moving else [m.Wanted(self.epoch, ())]

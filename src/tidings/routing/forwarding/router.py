@@ -70,7 +70,7 @@ class Router(Downstream):
     ) -> None:
         """`life` is a new random number at each start."""
         self.held: dict[int, Held] = {}
-        held = self.held  # not self: a reference cycle would keep a replaced router in memory
+        held = self.held  # `total` must not use self: a cycle would keep old routers
 
         def total(node: int) -> int:
             known = held.get(node)
@@ -142,7 +142,7 @@ class Router(Downstream):
         return self.drain_outgoing()
 
     def note_passed(self, serial: int) -> None:
-        """Note that other code has forwarded the notifications of this life up to a serial."""
+        """Record that other code has forwarded the notifications of this life up to a serial."""
         self.standing.note_serial(serial)
 
     def tick(self, now: float) -> list[Sent]:
@@ -164,7 +164,7 @@ class Router(Downstream):
             self.send(self.upstream, question)
 
     def _judge(self, message: m.Lineage) -> None:
-        """Judge a lineage: if it shows another life, continue in that life, with all state or with
+        """Check a lineage: if it shows another life, continue in that life, with all state or with
         none. After a revision, edges and nodes may be wrong, so the state is dropped, and the
         neighbours send their wanted nodes again, as after a restart of this router."""
         before = self.standing.life
@@ -223,8 +223,8 @@ class Router(Downstream):
 
     def _put(self, node: int) -> bool:
         """Put a node into the graph, at the place that a preprocessor gave; return False if that is
-        not possible. In that case, ask the node above for the place; ask it also if the place may
-        lack nodes that the preprocessor did not know yet."""
+        not possible. In that case, or if the place may lack nodes that the preprocessor did not
+        know yet, ask the node above for the place."""
         held = self.held.get(node)
         if held is None or held.state is not NodeState.PENDING:
             return False
@@ -290,7 +290,7 @@ class Router(Downstream):
 
     def _pass_on_skipped(self) -> None:
         """Tell all neighbours that notifications may be missing."""
-        self.sums.is_behind = True  # until a beat shows that the nodes above are in step
+        self.sums.is_behind = True  # until a beat shows that all nodes on the way agree
         for name in self.neighbours:
             self.send(name, m.Skipped())
 
@@ -425,7 +425,7 @@ class Router(Downstream):
             self.send(self.upstream, wanted)
 
     def list_wanted(self) -> list[m.Wanted]:
-        """Messages with all nodes that are wanted."""
+        """Messages that list all wanted nodes."""
         mine = [*filter(self._is_mine, self.held)]
         parts = 1 + len(mine) // WANTED
         nodes = _slice_nodes(mine, parts)

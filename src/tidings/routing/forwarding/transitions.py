@@ -9,7 +9,7 @@ from enum import Enum
 class NodeState(Enum):
     """The state of a node at a router."""
 
-    ABSENT = "absent"  # nobody below wants the node
+    ABSENT = "absent"  # no neighbour below wants the node
     PENDING = "pending"  # requested from the node above; its place in the graph is not known yet
     ACTIVE = "active"  # acknowledged from above
     # the node was active, but nothing has arrived from above for a while

@@ -7,9 +7,9 @@
 
 Labels are the shortest headers, and the receiver need not look at the nodes above them. But
 rewriting a header takes longer than sending a few more bytes. So if a graph is shallow, the root
-sends *content lists* as headers: all nodes, at and above the mark, that somebody subscribes to.
-Lists need not change from router to router. If there is only one neighbour below and it wants all
-nodes, headers are not read at all: all notifications go to that neighbour, as in unicast.
+sends *content lists* as headers: all nodes, at and above the mark, that any neighbour subscribes
+to. Lists need not change from router to router. If there is only one neighbour below and it wants
+all nodes, headers are not read at all: all notifications go to that neighbour, as in unicast.
 
 Invariant, in every mode: each label that a neighbour gets contains the lowest nodes, at or above
 the mark, that the neighbour subscribes to. All other nodes of the label cover the mark's node too.
@@ -29,7 +29,7 @@ from tidings.routing.protocol import messages as m
 Neighbour = TypeVar("Neighbour", bound=Hashable)
 Labels = tuple[Label, ...]  # the labels of the marks of a notification
 MOST_ABOVE = 64  # in a shallow graph, at most this many nodes are at or above a label
-MOST_LISTED = 64  # with more marks, comparing lists would cost more than it saves
+MOST_LISTED = 64  # with more marks than this, comparing lists would cost more than it saves
 
 
 class Mode(Enum):

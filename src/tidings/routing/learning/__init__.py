@@ -1,5 +1,5 @@
-"""What a node learns in a channel with relations, and the neighbours to which it therefore sends
-bodies early.
+"""What a node learns in a channel with relations, and to which neighbours it sends bodies early as
+a result.
 
     learning.py    learns from forwarded notifications; finds the neighbours to serve early
     hops.py        numbers of neighbours

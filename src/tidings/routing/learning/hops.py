@@ -1,5 +1,6 @@
-"""Numbers of neighbours in the store of a node. The number of a neighbour that is gone is reused,
-so that arrays that are indexed by number stay short, however many neighbours come and go."""
+"""The numbers by which the store of a node refers to neighbours. The number of a neighbour that is
+gone is reused, so that arrays that are indexed by number stay short, however many neighbours come
+and go."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ class Hops:
 
     def number(self, name: Name) -> int:
         """The number of a neighbour; a new number if it has none. The number stays in use at least
-        until `count` is called for it with -1."""
+        until `count` is called with this number and -1."""
         found = self._numbers.get(name)
         if found is None:
             if not self._free:
@@ -38,8 +39,9 @@ class Hops:
         return self._names[hop]
 
     def count(self, hop: object, more: int) -> None:
-        """Note that the store has `more` nodes for a neighbour than before; `more` is negative if
-        it has fewer. When the store has none left for a neighbour, the number becomes free."""
+        """Record that the store has `more` nodes for a neighbour than before; `more` is negative if
+        it has fewer. When the store has no nodes left for a neighbour, the neighbour's number
+        becomes free."""
         assert isinstance(hop, int)
         self._counts[hop] += more
         if not self._counts[hop]:

@@ -1,5 +1,5 @@
-"""What a node learns from the notifications that it forwards in a channel with relations, and the
-neighbours to which it therefore sends bodies early.
+"""What a node learns from the notifications that it forwards in a channel with relations, and to
+which neighbours it sends bodies early as a result.
 
     forwarded: context, labels, neighbours ──note──> pending ──work──> store of nodes
     context of an early body ──served──> the neighbours whose merit reaches the limit
@@ -35,9 +35,9 @@ from tidings.routing.learning.hops import Hops
 from tidings.routing.learning.upkeep import Upkeep
 from tidings.routing.protocol import frames
 
-MOST_NOTED = 100  # frames that are noted between two calls of `work`
+MOST_NOTED = 100  # frames that are noted between two calls to `work`
 MOST_PENDING = 500  # groups of noted frames that wait
-MOST_CONTEXTS = 4_096  # contexts whose neighbours are remembered
+MOST_CONTEXTS = 4_096  # contexts for which the neighbours are remembered
 MOST_KEYS = 4_096  # early bodies that are remembered, so that they are not passed on again
 
 
@@ -65,7 +65,7 @@ class _Noted:
     __slots__ = ("count", "marks", "ways")
 
     def __init__(self, ways: Iterable[Way], marks: int) -> None:
-        self.ways = ways  # keeps the plan alive, whose `id` is part of the key
+        self.ways = ways  # keeps the plan alive, because its `id` is part of the key
         self.marks = marks
         self.count = 1
 
@@ -82,7 +82,7 @@ class Learning:
         self.store.watch(self._count)
         self._upkeep = Upkeep(self.store, machine.caches, self._wants, now)
         self._pending: dict[tuple[bytes, bytes, int], _Noted] = {}
-        self._noted = 0  # frames since the last work
+        self._noted = 0  # frames since the last call to `work`
         if serving.asking is not None:
             serving.asking.tell(self)
         self._served: dict[bytes, tuple[dict[Name, float], tuple[Term, ...]]] = {}
@@ -94,7 +94,7 @@ class Learning:
 
     @property
     def room(self) -> int:
-        """How many more frames can be noted before the next call of `work`."""
+        """How many more frames can be noted before the next call to `work`."""
         full = len(self._pending) >= MOST_PENDING
         return 0 if full else max(0, MOST_NOTED - self._noted)
 
@@ -149,14 +149,14 @@ class Learning:
         return terms if asking is None else asking.renew(terms)
 
     def take_growth(self, grown: Sequence[Growth]) -> None:
-        """File values again, because a dictionary has explained some names."""
+        """Replace values in the store, because a dictionary now explains some of their names."""
         for old, new in grown:
             self.store.replace(old, new)
             self._forget_term(old)
         self._postings.take_growth(grown)
 
     def _wanted_by(self, labels: tuple[tuple[int, ...], ...]) -> dict[Name, set[int]]:
-        """For each neighbour that gets a notification with these labels, its nodes among them."""
+        """By neighbour: the nodes for which the neighbour gets a notification with these labels."""
         found: dict[Name, set[int]] = {}
         for name, way in self._machine.ways(labels).items():
             known = self._machine.neighbours.get(name)
@@ -206,8 +206,8 @@ class Learning:
                     self._of_term[other].discard(context)
 
     def is_new(self, publisher: bytes, stamp: int) -> bool:
-        """Is this the first early body of a notification? Later ones are repeats, or came in a
-        loop."""
+        """Is this the first early body of a notification? Any later one is a repetition, or came in
+        a loop."""
         key = publisher, stamp
         if key in self._keys:
             return False
@@ -224,8 +224,8 @@ class Learning:
 
     def rank_terms(self) -> list[tuple[Term, Name, float, int]]:
         """All terms of the store, those with the highest merit first. For each term: the neighbour
-        that has the highest merit for a notification with it, this merit, and how often the term
-        was used."""
+        that has the highest merit for a notification with the term, this merit, and how often the
+        term was used."""
         found = []
         for term in self.store.elements:
             scores = self._postings.score([term])

@@ -1,11 +1,12 @@
-"""What a store needs besides learning: it forgets what was learnt for subscriptions that have
-ended, and nodes that were not used for a while, and keeps its clusters few.
+"""The upkeep of a store: it forgets what was learnt for subscriptions that have ended, forgets
+nodes that were not used for a while, and limits the number of clusters.
 
     changes of the graph ──noted──> catch_up, before each use ──> cancelled nodes leave the store
     work, when there is time ──> ageing; places and times are grouped again, step by step
 
-All stores of a running node use this: those by neighbour (learning.py), and the store by node of
-the content graph that gives publications their merit (channel/related).
+All stores of a running node use this upkeep: the stores whose hops are neighbours (learning.py),
+and the store whose hops are nodes of the content graph, which gives publications their merit
+(channel/related).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Hashable, Iterator
 from tidings.relations import ClusterStore
 from tidings.routing.forwarding import GraphCaches, GraphChanges
 
-AGINGS = 8  # how often a store ages in the time for which it keeps an unused node
+AGINGS = 8  # a store ages this many times in the period for which it keeps an unused node
 
 
 class Upkeep:
@@ -52,11 +53,11 @@ class Upkeep:
                 store.cancel(node, *gone)
 
     def check_all(self) -> None:
-        """Check all subscriptions before the next use."""
+        """Make sure that all subscriptions are checked before the store is used again."""
         self._changes.clear()
 
     def age(self, now: float) -> None:
-        """Forget the nodes that were not used for a while, if the last time is long enough ago."""
+        """Forget the nodes that were not used for a while, unless this was done recently."""
         if now - self._aged > self._store.settings.keep / AGINGS:
             self._aged = now
             self._store.age(now)

@@ -15,14 +15,15 @@
         publisher, payload; in a channel with relations, a context may precede the payload: see
         envelopes.py
 
-A router decides by the labels alone. If the labels stay the same for a neighbour, the frame is
-passed on unchanged, as a slice of the receive buffer. If the labels change, the front is rewritten
-and the payload is copied. In other messages, MessagePack follows the bytes of kind and version.
+A router decides by the labels alone where to send a frame. If the labels stay the same for a
+neighbour, the frame is passed on unchanged, as a slice of the receive buffer. If the labels change,
+the front is rewritten and the payload is copied. In other messages, MessagePack follows the bytes
+of kind and version.
 
 A link carries the frames of many channels. In a switch, a u32 follows the bytes of kind and
-version: a channel's number on this link. All frames after it, until the next switch, belong to this
-channel. A link begins with channel 0. So a link with a single channel needs no numbers, and the
-frames of a channel are the same bytes on every link.
+version: a channel's number on this link. All frames between this switch and the next one belong to
+this channel. A link begins with channel 0. So a link with a single channel needs no numbers, and
+the frames of a channel are the same bytes on every link.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ LARGEST_DOWN = 32 << 20
 """The largest frame from above, in bytes: its header may be as large as the largest payload."""
 
 _HEAD = struct.Struct("<IBBHIIQQQ")
-LONG = 1 << 16  # bytes; larger frames are decoded without a copy
+LONG = 1 << 16  # bytes; frames larger than this are decoded without a copy
 FEW = 16  # up to this many marks, copying them one by one is faster
 _MARK = struct.Struct("<QQ")
 _WHOLE_MARK = struct.Struct(f"{_MARK.size}s")
@@ -77,7 +78,7 @@ _FROM_BELOW: msgspec.msgpack.Decoder[m.UP | m.LINK] = msgspec.msgpack.Decoder(m.
 
 
 class FrameError(TidingsError):
-    """Bytes that are not a valid frame. The link to their sender must be closed."""
+    """Bytes that are not a valid frame. The link on which they came must be closed."""
 
 
 class Front(NamedTuple):
@@ -183,12 +184,12 @@ def scan(
 
 
 def encode_switch(number: int) -> bytes:
-    """A switch to the channel with a number on this link."""
+    """A frame that switches to the channel that has this number on the link."""
     return _SWITCH.pack(SWITCH_SIZE - 4, SWITCH, VERSION, number)
 
 
 def switch_at(buffer: bytes | bytearray | memoryview, at: int) -> int | None:
-    """The number in the complete switch that begins at an offset; None if none begins there."""
+    """The number in the switch that begins at an offset; None if no complete one begins there."""
     if len(buffer) < at + SWITCH_SIZE or buffer[at + 4] != SWITCH:
         return None
     return int(_SWITCH.unpack_from(buffer, at)[3])
@@ -303,7 +304,7 @@ def numbers_of(buffer: bytes, start: int) -> Iterator[tuple[int, int]]:
 
 
 def decode_from_below(buffer: bytes | memoryview, start: int = 0) -> m.Message:
-    """Decode a frame from below; raise FrameError unless it is a message that goes up."""
+    """Decode a frame from below; raise FrameError if it is not a message that goes up."""
     (length,) = _LENGTH.unpack_from(buffer, start)
     if buffer[start + 4] == NOTIFICATION:
         raise FrameError("found a notification from below, expected a message that goes up")

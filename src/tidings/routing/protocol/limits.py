@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-# longer filters (in bytes) are mostly kept out of memory, and their total size is limited
+# filters of more bytes than this are mostly kept out of memory, and their total size is limited
 LONG = 4096
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
@@ -50,7 +50,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     long_percent: Percent = 25  # share of `long_filter_bytes` for one subscriber
     content_bytes: Positive = 1 << 20  # the attributes of a notification, without its payload
     # milliseconds that one subscriber's filters may compute on one notification; each megabyte of
-    # the notification adds ten times as many
+    # the notification adds ten times this limit
     match_millis: Positive = 1
     new_nodes: Positive = 10_000  # nodes that one owner asked for and nobody has subscribed to yet
     all_new_nodes: Positive = 100_000
@@ -60,10 +60,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     matches: Positive = 1024  # filters of one subscriber that match one notification
     # size of all filters of one subscriber, as `work_of` measures it
     filters_bytes: Positive = 128 << 20
-    # bytes of publications that are not on the disk; beyond this, reading stops
+    # bytes of publications that are not on the disk yet; beyond this, links are not read
     unsynced_bytes: Positive = 64 << 20
 
-    # a publication without attributes is refused if there were more changes to nodes since the
+    # a publication without attributes is refused if nodes changed more often than this since the
     # version of its tag
     tag_changes: Positive = 1_000
     part_bytes: Positive = 4 << 20  # bytes of the columns of one part that is handed over
@@ -82,7 +82,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     answer_bytes: Positive = 1 << 20  # bytes of the answer to one request for missed notifications
     # bytes queued for a neighbour; beyond this, its questions are ignored
     unread_bytes: Positive = 4 << 20
-    burst: Positive = 500_000  # entries of answers that an owner may get at once
+    burst: Positive = 500_000  # entries of answers that an owner may get in one burst
     work: Positive = 200_000  # entries of answers that an owner may get each second
 
 
@@ -94,7 +94,8 @@ NONE = Limits(
 
 
 def work_of(interest: bytes) -> int:
-    """The cost of parsing a filter, in entries of an answer. Long filters cost more per byte."""
+    """What parsing a filter costs: as much as this many entries of an answer. Long filters cost
+    more per byte."""
     size = len(interest)
     return 1 + size + 7 * max(0, size - 1024)
 

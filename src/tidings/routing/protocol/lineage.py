@@ -4,10 +4,10 @@
               1 ......... 60 61 ....... 79 80 ...                 which each of them belongs
 
 Each start of a rendezvous point is a *life*, identified by a random number. Before a rendezvous
-point serves anybody, it writes the life and its first serial to the journal. The list of lives is
+point serves clients, it writes the life and its first serial to the journal. The list of lives is
 the lineage. A journal that was restored from a backup lacks everything that was written after the
 backup. The next lineage shows the loss: a subscriber that saw serial 70 in life A learns that A
-ended at 60.
+ends at serial 60.
 
     held      the life is in the lineage, and the serial is before the next life: continue
     broken    otherwise, the rendezvous point has lost something that it sent: start over
@@ -15,15 +15,15 @@ ended at 60.
 The lowest bit of a life's number says whether the life begins with a revision of the channel (see
 `mark_revised`).
 
-A state machine that learns of another life asks the node above for the lineage and judges for
-itself, because claims of other neighbours could be forged. A router passes a lineage on only after
+A state machine that learns of another life asks the node above for the lineage and checks it,
+because claims of other neighbours could be forged. A router passes a lineage on only after
 accepting it. The numbers of lives are random: they have no order, and do not come from a clock.
 
 Late messages from an abandoned life do not make it current again: a node above that only lags
 behind will soon catch up. But a root can return to an abandoned life, when its virtual machine is
 restored from a snapshot. So if the node above stays in an abandoned life for long, that life is
-accepted again, always as a break. Because it is a break, it is safe to forget the oldest abandoned
-lives when there are many.
+accepted again, always as a break. For the same reason, it is safe to forget the oldest abandoned
+lives when there are many: a return to one of them is also a break.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Break(msgspec.Struct, frozen=True):
 
 
 class Lineage:
-    """Lives in chronological order; the last one is the current life. Only the last MOST_LIVES are
-    kept; `holds` is false for older lives."""
+    """Lives in chronological order; the last one is the current life. Only the last MOST_LIVES
+    lives are kept; `holds` is false for older lives."""
 
     def __init__(self, lives: Sequence[m.Life] = ()) -> None:
         self.lives = tuple(lives[-MOST_LIVES:])
@@ -102,8 +102,8 @@ def mark_revised(life: int, *, revised: bool) -> int:
 
 
 def is_revised(life: int) -> bool:
-    """Does this life begin with a revision? The result is also true for some lives of older
-    releases, without a revision."""
+    """Does this life begin with a revision? For some lives of older releases, the result is also
+    true although there was no revision."""
     return bool(life & 1)
 
 
@@ -139,7 +139,7 @@ class Standing:
         self._asked = float("-inf")
         self._is_curious = False  # whether the lineage must be asked for
         self._left: dict[int, None] = {}
-        self._behind: float | None = None  # since when the node above has been in an abandoned life
+        self._behind: float | None = None  # when the node above was first seen in an abandoned life
 
     def accepts(self, life: int, now: float) -> bool:
         """Whether a message from a life should be processed. The first life is accepted without

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-FRONT = 16  # bytes before the nodes
+FRONT = 16  # bytes of a tag before its nodes
 
 
 class Tag(NamedTuple):

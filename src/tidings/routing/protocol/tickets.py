@@ -21,7 +21,7 @@ PURPOSE = b"tidings ticket 1\0"
 
 
 class Ticket(msgspec.Struct, frozen=True, array_like=True):
-    """The statement of a node about a client."""
+    """What a node states about one of its clients."""
 
     key: Annotated[bytes, msgspec.Meta(min_length=KEY_ID, max_length=KEY_ID)]
     name: m.PartyName

@@ -17,7 +17,7 @@
     revising.py      how subscribers get from one meaning of their interest to the next
     offers.py        links of agents that bypass the tree
     write_queue.py   messages that wait until a write is on the disk
-    counts.py        how many notifications each node has had
+    counts.py        how many notifications each node has received
     problems.py      logs and counts unexpected exceptions
     interests.py     the interface of the preprocessor (channel/interests implements it)
     relating.py      the interface of relations (channel/related implements it)

@@ -1,4 +1,4 @@
-"""How many notifications each node has had.
+"""How many notifications each node has received.
 
     counts    notifications with the node as a lowest node: the numbers in marks
     totals    notifications that matched the node
@@ -23,7 +23,7 @@ from tidings.routing.protocol.marks import Marks, columns
 from tidings.routing.root.journal import Memory
 from tidings.routing.root.records import Block, Record
 
-FEW = 8  # fewer marks are faster to handle one by one
+FEW = 8  # fewer marks than this are handled faster one by one
 MOST_UNCOUNTED = 1000  # sets of nodes
 MOST_BLOCKS = 16
 
@@ -62,7 +62,7 @@ class Counts:
         return self._latest
 
     def number(self, lowest: Label) -> Sequence[m.Mark]:
-        """The marks of the next notification. Their numbers are used up only by `give`."""
+        """The marks of the next notification. Only `give` uses up the numbers of the marks."""
         given = self.given_counts
         if len(lowest) < FEW:
             return tuple([m.Mark(node, given.get(node, 0) + 1, (node,)) for node in lowest])
@@ -119,7 +119,7 @@ class Counts:
             self._count_blocks()
 
     def _count_blocks(self) -> None:
-        """Count the notifications of all blocks. Each node is updated once."""
+        """Count the notifications of all blocks; the count of each node is updated only once."""
         blocks, self._blocks = self._blocks[::-1], []
         matched, often = np.unique(
             np.concatenate([one.matched.distinct for one in blocks]), return_inverse=True

@@ -16,8 +16,8 @@ the highest claimed term has the name. A resumption alone claims nothing, becaus
 message of a program that is gone.
 
 After a loss of data, a cursor may be ahead of the counts that are left (`after_loss`). The numbers
-of its nodes then continue from these counts, and each subscriber that resumes the name is told of a
-break, until one of them confirms a notification.
+of its nodes then continue from these counts. Each subscriber that resumes the name gets a note
+about the loss, until a subscriber confirms a notification.
 
 A cursor keeps its node even if no subscriber is linked. The notifications of that node are also
 kept, within the limits. Cost: an entry for each node below, in memory and in checkpoints.
@@ -57,10 +57,10 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
     total: int
     counts: dict[int, int]
     steps: tuple[Step, ...] = ()
-    term: int = 0  # the term of the last resumption
+    term: int = 0  # the term that the last resumption got
     upto: int = 0
     gaps: tuple[int, ...] = ()
-    is_broken: bool = False  # was there a loss that no subscriber was told of?
+    is_broken: bool = False  # has data been lost since the last confirmation?
 
     @property
     def last(self) -> int:
@@ -75,7 +75,7 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
 
     def count_after(self, totals: Mapping[int, int]) -> int:
         """How many notifications matched the subscription after `serial`, given the totals of
-        nodes. Those up to `upto` count even if they are confirmed."""
+        nodes. Notifications up to `upto` count even if they are confirmed."""
         found, before = 0, self.total
         for one in self.steps:
             found, before = found + max(0, one.closing - before), one.total
@@ -96,7 +96,7 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
             )
             for one in self.steps
         )
-        # if there are steps, the total is that of the node before them
+        # if there are steps, the total is that of the node before the first step
         total = self.total if steps else min(self.total, totals.get(self.node, self.total))
         return msgspec.structs.replace(
             self, total=total, counts=cut(self.counts), steps=steps, is_broken=True
@@ -109,7 +109,7 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
 
     def confirm(self, one: Confirmation) -> Cursor:
         """The cursor after another confirmation. Numbers never decrease. After a revision, `total`
-        is that of the new node, and the counts start from those at the revision."""
+        is that of the new node, and counting continues from the counts at the revision."""
         serial, upto, gaps = one.serial, one.upto, one.gaps
         before, least, steps = self.counts, self.total, self.steps
         if upto < self.upto:  # an older agent does not send `upto`
@@ -129,7 +129,7 @@ def key_of(owner: str, name: str) -> str:
 
 
 def read_key(key: str) -> tuple[str, str]:
-    """The owner and the name of a key."""
+    """The owner and the name that a key was made from."""
     owner, _, name = key.partition("\0")
     return owner, name
 
@@ -144,9 +144,9 @@ class Cursors:
         held: frozenset[int] = frozenset(),
         term: int = 0,
     ) -> None:
-        """`held` has the nodes of named subscriptions without cursors, which are those that
-        commands make (nodes/holding.py). `term` is the highest term so far, including the terms of
-        dropped names."""
+        """`held` has the nodes of named subscriptions that have no cursor: those that commands make
+        (nodes/holding.py). `term` is the highest term so far, including the terms of dropped
+        names."""
         self.known = dict(known)
         self._held = {*held}
         self._most = most
@@ -166,24 +166,24 @@ class Cursors:
         known = self.known.get(key)
         if known is None or term < self._claimed.get(key, 0):
             return known is None
-        # higher terms may have been given out before the journal went back in time
+        # subscribers may have higher terms, from before the journal went back in time
         self._claimed[key] = min(term, known.term)
         return True
 
     def holds(self, node: int) -> bool:
-        """Is a node the node of a named subscription?"""
+        """Does a named subscription have this node?"""
         return node in self._held or self._nodes[node] > 0
 
     def count(self, node: int) -> int:
-        """How many named subscriptions a node has; those that commands make count as one."""
+        """How many named subscriptions a node has; all those that commands made count as one."""
         return self._nodes[node] + (node in self._held)
 
     def hold(self, node: int) -> None:
-        """Note a node of a named subscription without a cursor."""
+        """Record the node of a named subscription that has no cursor."""
         self._held.add(node)
 
     def let_go(self, node: int) -> None:
-        """Note that no named subscription without a cursor needs a node any more."""
+        """Record that no named subscription without a cursor needs a node any more."""
         self._held.discard(node)
 
     @property

@@ -6,9 +6,9 @@
 
 Each change to the nodes takes the next number. The number of the change that adds a node becomes
 the node's number; the *version* is the number of the last change. So the nodes at version 3 are
-those that began at or before 3 and had not ended by then. Numbers are never reused, and each life
-of a rendezvous point begins after a random gap (see `Lineage.first_node`). So a version from a life
-that a restored journal lacks is never mistaken for a version of this lineage.
+those that were added at version 3 or earlier, and had not been removed by then. Numbers are never
+reused, and each life of a rendezvous point begins after a random gap (see `Lineage.first_node`). So
+a version from a life that a restored journal lacks is never mistaken for a version of this lineage.
 
 A tag from an older version may name nodes that were removed since. Such a tag also relies on what
 was known at that version about which node covers which. So the history keeps the neighbourhood of
@@ -32,15 +32,15 @@ MOST_SPANS = 256  # lives whose versions are known
 
 
 class Gone(msgspec.Struct, frozen=True, array_like=True):
-    """A removed node: the version that removed it, and its neighbourhood before the removal."""
+    """A removed node: the version at which it was removed, and its neighbourhood before that."""
 
     version: int
     equal: tuple[int, ...] = ()  # nodes with the same filter, written differently
-    above: tuple[int, ...] = ()  # its parents
+    above: tuple[int, ...] = ()  # the parents of the node
     below: tuple[int, ...] = ()  # the children of the node; empty if it had no parents
-    count: int = 0  # its last number
+    count: int = 0  # the last number of the node
     latest: int = 0  # the serial of the notification with that number
-    step: Step | None = None  # leads its subscribers to another node, after a revision
+    step: Step | None = None  # leads the node's subscribers to another node, after a revision
 
     @property
     def size(self) -> int:
@@ -59,9 +59,9 @@ class History(msgspec.Struct):
     renewed: int = 0
     """A follower at an older version must start over."""
     base: int = 0
-    """All numbers of this life are higher."""
+    """All numbers that this life uses are above this one."""
     spans: list[tuple[int, int]] = []
-    """The numbers of earlier lives: each life used those above the first number, up to the
+    """For each earlier life, two numbers: the life used the numbers above the first, up to the
     second."""
     hidden: tuple[int, ...] = ()
     """Stored nodes that are not in the graph, because their filters are refused now."""

@@ -28,7 +28,7 @@ class Placed(msgspec.Struct, frozen=True):
 
 class Places(Sequence[Placed]):
     """Nodes and their parents, but not their children, as columns; each node comes after its
-    parents. Callers with few nodes can use it as a sequence."""
+    parents. A caller that has only a few nodes can use this object as a sequence."""
 
     def __init__(self, numbers: Numbers, starts: Numbers, parents: Numbers) -> None:
         """The parents of numbers[i] are parents[starts[i] : starts[i + 1]]."""
@@ -95,7 +95,7 @@ class Interests(Protocol):
     ) -> Placed:  # fmt: skip
         """Like `place`, for an interest with this identity whose place is known: between the nodes
         `above`, which cover it, and the nodes `below`, which it covers. Only the `newer` nodes must
-        still be compared with it."""
+        still be compared with the interest."""
 
     def tag(self, content: bytes) -> Iterable[int]:
         """The lowest nodes that match a notification. Raises TidingsError if the notification is
@@ -103,8 +103,8 @@ class Interests(Protocol):
 
     def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
         """Like `tag`, for many notifications. Where `tag` would raise an error, the error is in
-        `refused`. If notifications take a long time, the result may contain only the first few, but
-        at least one."""
+        `refused`. If tagging takes a long time, the result may contain only the first few
+        notifications, but at least one."""
 
     def among(self, content: bytes, nodes: Sequence[int]) -> Iterable[int]:
         """The nodes among `nodes` that match a notification; meant for few nodes. Raises
@@ -120,8 +120,8 @@ class Interests(Protocol):
         from the same counter as the numbers of nodes."""
 
     def take_number(self) -> int:
-        """The number of a change that neither adds nor removes a node. It comes from the same
-        counter."""
+        """The number of a change that neither adds nor removes a node. The number comes from the
+        same counter as the numbers of nodes."""
 
     def set_aside(self, nodes: Iterable[int]) -> None:
         """Stop tagging with these nodes, until they are removed or brought back."""
@@ -141,11 +141,11 @@ class Interests(Protocol):
 
     def refuse_outside(self, interest: bytes, within: Sequence[str]) -> str:
         """Why an interest is refused to a subscriber whose interests must be covered by every
-        filter of `within`; empty if it is covered. Raise TidingsError if the interest is refused to
-        everybody."""
+        filter of `within`; empty if every filter covers it. Raise TidingsError if the interest is
+        refused to all subscribers."""
 
     def lies_within(self, node: int, within: Sequence[str]) -> bool:
         """Is it proven that all filters of `within` cover a node?"""
 
     def equal(self, node: int) -> Sequence[int]:
-        """The other nodes that are known to be equal to a node: each covers the other."""
+        """The other nodes that are known to be equal to a node: it covers them, and they it."""

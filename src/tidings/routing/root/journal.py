@@ -42,13 +42,13 @@ class Journal(Protocol):
         self, ranges: Iterable[m.Range], most_bytes: int
     ) -> tuple[list[m.Notification], list[m.Range]]:
         """The notifications that the journal still has, and the numbers that it no longer has.
-        Notifications beyond `most_bytes` of payload are in neither list."""
+        Notifications beyond `most_bytes` of payload are left out of both lists."""
 
     def prune(self, upto: int) -> None:
-        """Note that notifications up to a serial are no longer needed."""
+        """Record that notifications up to a serial are no longer needed."""
 
     def forget_publishers(self, names: Iterable[str]) -> None:
-        """Note that the stamps of these publishers are no longer needed."""
+        """Record that the stamps of these publishers are no longer needed."""
 
 
 class Memory(msgspec.Struct):
@@ -57,7 +57,7 @@ class Memory(msgspec.Struct):
 
     lineage: tuple[m.Life, ...]
     serial: int = 0
-    placed: Sequence[Placed] = ()  # each node after its parents
+    placed: Sequence[Placed] = ()  # in an order in which each node comes after its parents
     counts: dict[int, int] = {}
     totals: dict[int, int] = {}
     latest: dict[int, int] = {}  # the serial of the last notification of a node
@@ -67,6 +67,6 @@ class Memory(msgspec.Struct):
     history: History = msgspec.field(default_factory=History)
     sources: dict[str, Progress] = {}  # how far each source has handed over
     cursors: dict[str, Cursor] = {}  # of named subscriptions
-    term: int = 0  # the highest term of any cursor, including dropped ones
+    term: int = 0  # the highest term that a cursor ever had; dropped cursors count too
     written: int = 0  # writes since the journal was opened
     held: frozenset[int] = frozenset()  # nodes of named subscriptions without cursors

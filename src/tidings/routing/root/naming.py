@@ -5,8 +5,8 @@
                └─ of a lower term than the highest that was heard of ──> displaced
 
 An answer is sent when the new cursor is on the disk. If two programs use a name at the same time,
-the one that resumed it last has it, no matter which routers they are linked to. So a program that
-is restarted is not locked out by the remains of its previous run.
+the name belongs to the program that resumed it last, no matter which routers they are linked to. So
+a program that is restarted is not locked out by the remains of its previous run.
 """
 
 from __future__ import annotations
@@ -98,15 +98,16 @@ class Naming:
         )))  # fmt: skip
 
     def _is_same(self, known: Cursor, message: m.Resume) -> bool:
-        """Is the filter the one that the name has? The texts may differ if they have the same node,
-        or would have the same node if the old node had not ended."""
+        """Does the filter in the message mean the same as the filter of the cursor? Two texts are
+        the same filter if they have the same node, or would have the same node if the old node had
+        not ended."""
         if known.node == message.node or known.interest == message.interest:
             return True
         try:
             found = self._interests.look_up(known.interest)
             return found == (self._interests.identity(message.node), message.node)
         except TidingsError:
-            return False  # the stored filter is refused now
+            return False  # the stored filter is refused under the present rules
 
     def _begin(self, message: m.Resume, serial: int) -> Cursor:
         node = message.node

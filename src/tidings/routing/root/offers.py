@@ -5,9 +5,9 @@ few others want the same notifications.
     agent ══════════ second link, with the ticket ══════════> here: a neighbour like any other
 
 Each node on the way counts its other neighbours that get the notifications of the agent's nodes. If
-there are few of them in total, the rendezvous point offers a link. The agent asks again every now
-and then, always through the tree. So an offer ends when too many others want the same
-notifications, or when a router on the way no longer admits the agent.
+there are only a few such neighbours on the whole way, the rendezvous point offers a link. The agent
+asks again every now and then, always through the tree. So an offer ends when too many others want
+the same notifications, or when a router on the way no longer admits the agent.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def name_direct(agent: str, owner: str) -> str:
 
 
 class Offers:
-    """The offers of one rendezvous point. If `most` is 0, it offers no links."""
+    """The offers of one rendezvous point. If `most` is 0, the rendezvous point offers no links."""
 
     def __init__(
         self,
@@ -50,8 +50,8 @@ class Offers:
         self._charges = charges
         self._rights = rights
         self.most = 0
-        """An agent gets an offer if fewer neighbours than this, of all nodes on the way, want the
-        same notifications."""
+        """An agent gets an offer if, at all nodes on the way together, fewer neighbours than this
+        want the same notifications."""
         self.issue: Callable[[m.Apply], tuple[str, str]] = lambda _: ("", "")
         """The address and a ticket for an agent; empty if there is no room."""
         self.is_direct: Callable[[Name], bool] = lambda _: False

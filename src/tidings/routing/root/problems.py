@@ -1,6 +1,6 @@
 """Unexpected exceptions are logged and counted, and the rendezvous point continues.
 
-If a message can't be handled, its sender gets an answer that says so. Other work that is due is
+If a message can't be handled, its sender gets an answer that says so. All other work that is due is
 still done.
 """
 

@@ -29,9 +29,9 @@ class Relation(NamedTuple):
 
 
 class Relating(Protocol):
-    """The relations of a channel (channel/related implements it). A *related node* lies above its
-    *exact node*, the node of the filter alone. The exact node exists for as long as the related
-    node does."""
+    """The relations of a channel (channel/related implements it). An interest in related
+    notifications has a *related node*; below it lies the *exact node*, which stands for the filter
+    alone. The exact node exists for as long as the related node does."""
 
     @property
     def bases(self) -> Mapping[int, int]:
@@ -41,18 +41,18 @@ class Relating(Protocol):
         """The related nodes of an exact node."""
 
     def least(self, node: int) -> float:
-        """The lowest weight of the notifications that a related node wants."""
+        """The lowest weight at which a related node matches a notification."""
 
     def relate(
         self, content: bytes, lowest: Label, matched: Collection[int], upto: int | None
     ) -> Relation:
         """The relation of a notification, given its attributes, its lowest exact nodes, and all
-        exact nodes that match it (`matched`). If `upto` is not None, these were found at that
-        version, so newer exact nodes are not considered. Never raises."""
+        exact nodes that match it (`matched`). If `upto` is not None, the exact nodes were found at
+        that version, so newer ones are not considered. Never raises."""
 
     def begin_slice(self) -> Callable[[], bool]:
-        """Begin to relate many notifications. Return a function that says whether this has taken so
-        long that the rest should wait for the next turn."""
+        """Begin to relate many notifications. Return a function that says whether relating them has
+        taken so long that the rest should wait for the next turn."""
 
     def context(self, content: bytes) -> bytes:
         """The context of a notification with these attributes; empty if it has none. The context
@@ -61,7 +61,7 @@ class Relating(Protocol):
 
 class RelatedRows(NamedTuple):
     """The lowest nodes of many notifications, nodes[starts[i] : starts[i + 1]], and their fronts.
-    In a channel without relations, there are no fronts."""
+    `fronts` is empty in a channel without relations."""
 
     starts: Numbers
     nodes: Numbers

@@ -5,9 +5,9 @@ disk.
     HandOver ──> number ──> journal ──(on the disk)──> acknowledge, forward
     Ask ──> node ──> journal ──(on the disk)──> answer
 
-A crash must not take back anything that was sent. So acknowledgments, notifications and node
-numbers are held until the writes that they depend on are on the disk. The caller syncs the journal,
-and then calls `mark_stored`.
+A crash must not undo anything that was sent. So acknowledgments, notifications and node numbers are
+held until the writes that they depend on are on the disk. The caller syncs the journal, and then
+calls `mark_stored`.
 
 This module passes messages and the time to the parts: publications to `publishing`, notifications
 that others tagged to `handover`, filters and their nodes to `nodes`, and messages that wait for the
@@ -63,7 +63,8 @@ RETIRED = 20, 500  # set-aside nodes that are removed per publication, and per t
 
 
 class Rendezvous(Downstream):
-    """The state machine of a rendezvous point. It uses the channel's interests and a journal."""
+    """The state machine of a rendezvous point. The state machine uses the interests of the channel
+    and a journal."""
 
     def __init__(
         self,
@@ -227,7 +228,7 @@ class Rendezvous(Downstream):
             self.hear(sender)
             self.following.register(message)
         elif isinstance(message, m.Fault):
-            self.hear(sender)  # broker/root.py switches predicates off
+            self.hear(sender)  # broker/root.py handles a Fault: it switches the predicate off
         elif isinstance(message, m.Suggest):
             self.hear(sender)
             if self.charges.may_ask(sender):
@@ -245,7 +246,7 @@ class Rendezvous(Downstream):
         return self.queue.written
 
     def mark_stored(self, count: int, now: float) -> list[Sent]:
-        """Note that the first `count` writes are on the disk; return the messages to send now."""
+        """Record that the first `count` writes are on the disk; return the messages to send now."""
         self.context.now = now
         for what in self.queue.take_stored(count):
             if isinstance(what, Record | Block):
@@ -260,9 +261,9 @@ class Rendezvous(Downstream):
         return self.drain_outgoing()
 
     def fail(self, reason: str) -> list[Sent]:
-        """Stop, because nothing can be written any more. Tell the clients that wait for the disk,
-        and refuse every request that needs a write from now on. The caller starts a new state
-        machine from the disk."""
+        """Stop, because nothing can be written any more. Give the reason to the clients that wait
+        for the disk; from now on, refuse every request that needs a write. The caller starts a new
+        state machine from the disk."""
         for what in self.queue.fail(reason):
             if not isinstance(what, Block):
                 self.intake.take_back(what, reason)
@@ -297,8 +298,8 @@ class Rendezvous(Downstream):
         return self.drain_outgoing()
 
     def _forget_publishers(self) -> None:
-        """Forget the stamps of the publishers that have been silent longest. A publisher that
-        returns says which of its publications are acknowledged."""
+        """Forget the stamps of the publishers that have been silent longest. A publisher that was
+        forgotten says on its return which of its publications are acknowledged."""
         many = len(self.publishers) - self.limits.publishers
         if many > 0:
             self.journal.forget_publishers(self.stamps.forget(many))
@@ -311,7 +312,7 @@ class Rendezvous(Downstream):
         return self.take_over.split(message)
 
     def next_stop(self, count: int) -> int:
-        """How many of the first `count` writes to pass to `mark_stored` at once."""
+        """How many of the next writes, `count` at most, to pass to `mark_stored` at once."""
         return self.queue.next_stop(count)
 
     def _announce(self, record: Record | Block) -> None:
@@ -341,7 +342,8 @@ class Rendezvous(Downstream):
 
     def _pass_on_fast(self, message: m.Publish) -> None:
         """Send a publication to the linked subscribers, without numbers and without the journal. If
-        it can't be tagged, it is only counted: its publisher expects no answer."""
+        the publication can't be tagged, it is only counted, because its publisher expects no
+        answer."""
         try:
             lowest, body = self.tagger.tag_body(message)
         except Undecided:
@@ -389,7 +391,7 @@ class Rendezvous(Downstream):
                                         self.total(node), counts))  # fmt: skip
 
     def _answer_named(self, sender: Name, message: m.Resume | m.Confirm) -> None:
-        """Answer a named subscription."""
+        """Answer a client's message about its named subscription."""
         if message.epoch != self.epoch:
             self.tell_epoch(sender)
         elif isinstance(message, m.Resume) and not self.rights.admit(sender, (message.node,)):
@@ -410,7 +412,7 @@ class Rendezvous(Downstream):
             ranges = self.nodes.existing(message.ranges)
             found, lost = self.journal.find(ranges, self.limits.answer_bytes)
         except TidingsError:
-            return  # the neighbour will ask again
+            return  # no answer: the neighbour will ask again
         request = self.questions.open[message.request]
         self.charges.charge(request.neighbour, count_entries(found))
         for notification in found:
@@ -431,8 +433,8 @@ class Rendezvous(Downstream):
     # -- wanted nodes --------------------------------------------------------------------------
 
     def admit(self, name: Name, nodes: Iterable[int]) -> list[int]:
-        """The nodes that a neighbour may want. Nodes that do not exist are refused in one
-        message."""
+        """The nodes that a neighbour may want. If some do not exist, one message refuses all of
+        these."""
         asked = list(nodes)
         graph, aside = self.graph, self.set_aside.aside
         unknown = tuple(node for node in asked if node not in graph or node in aside)
@@ -453,22 +455,24 @@ class Rendezvous(Downstream):
             self.claims.make_room(node)
 
     def count_behind(self, name: Name, node: int) -> int:
-        """Several if several owners behind a router asked for the node; at most 8 owners of a node
-        are remembered, and one that has left may still be counted (ownership/claims.py). The
-        subscriptions of one owner to the same node count as one."""
+        """How many owners asked for the node through this neighbour: more than 1 only if the
+        neighbour is a router. At most 8 owners of a node are remembered, and an owner that has left
+        may still be counted (ownership/claims.py). The subscriptions of one owner to the same node
+        count as one."""
         owners = self.claims.owners(node)
         return max(1, sum(is_owner_behind(name, one) for one in owners))
 
     def count_subscriptions(self, node: int) -> int:
-        """How many subscriptions a node stands for, with those of the related nodes above it; 0 if
-        all have ended. A named subscription counts even if its subscriber is away. After a restart,
-        a node counts as one until it is retired, because its subscribers may come back."""
+        """How many subscriptions a node has, with those of the related nodes above it; 0 if all
+        have ended. A named subscription counts even if its subscriber is away. After a restart, a
+        node counts as one subscription until it is retired, because its subscribers may come
+        back."""
         related = self.nodes.related_above(node)
         own = self._count_subscriptions(node, is_base=bool(related))
         return own + sum(self._count_subscriptions(one) for one in related)
 
     def _count_subscriptions(self, node: int, *, is_base: bool = False) -> int:
-        """The count of a single node; with `is_base`, the node may exist only for related nodes."""
+        """The count of one node; with `is_base`, the node may exist only for its related nodes."""
         if node not in self.graph:
             return 0
         wanted = sum(self.count_behind(name, node) for name in self.wants.get(node, ()))
@@ -478,8 +482,8 @@ class Rendezvous(Downstream):
         return int(node not in self.nodes.unwanted)
 
     def select_visible(self, sender: Name, nodes: Iterable[int]) -> Iterable[int]:
-        """A neighbour whose link bypasses the tree has asked for its nodes elsewhere, so none were
-        granted to it here; this method decides whether it may see them."""
+        """A neighbour whose link bypasses the tree asked another router for its nodes, so none were
+        granted to it here; this method decides whether the neighbour may see its nodes."""
         nodes = list(nodes)
         if self.offers.is_direct(sender) and (within := self.context.within_of(sender)):
             for node in nodes:

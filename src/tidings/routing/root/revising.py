@@ -6,13 +6,14 @@
                            nodes below   that they had at 60: `begins`
                            it, up to the numbers at 60: `ends`
 
-A revision happens between two lives, when all writes are on the disk. So the counts at its serial
-are known. Up to that serial, each subscriber gets the notifications that match the old meaning;
-after it, those that match the new one. The history keeps the steps, and the cursors of named
-subscriptions keep theirs.
+A revision happens between two lives, when all writes are on the disk. So the counts at the serial
+of the revision are known. Up to that serial, each subscriber gets the notifications that match the
+old meaning of its interest; after that serial, those that match the new meaning. The history keeps
+the steps, and the cursors of named subscriptions keep theirs.
 
-Cost: for each replaced node, an entry for each node below it that has had notifications. If there
-are too many, the largest steps are left out; the subscribers of these nodes start over.
+Cost: for each replaced node, an entry for each node below it that has received notifications. If
+there are too many entries, the largest steps are left out; the subscribers of these nodes start
+over.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from tidings.routing.root.history import Gone, History
 from tidings.routing.root.interests import Placed, Places
 from tidings.routing.root.journal import Memory
 
-MOST_CARRIED = 200_000  # entries of all steps of one revision
+MOST_CARRIED = 200_000  # the most entries that all steps of one revision may have
 
 
 def make_steps(
@@ -41,10 +42,10 @@ def make_steps(
 ) -> dict[int, m.Step]:
     """The steps from replaced nodes to the nodes that subscribers get instead.
 
-    `replaced` maps old numbers to new ones. `after` is the graph by the new meaning, still with the
-    old numbers. `equal_to` returns all nodes with the same interest as a node of that graph; of
-    these, subscribers get the one with the lowest number. `alike` returns all nodes with the same
-    meaning, whose interests may differ. `memory` has the counts at the revision.
+    `replaced` maps old numbers to new ones. `after` is the graph that results from the new meaning,
+    with the old numbers. `equal_to` returns all nodes with the same interest as a node of that
+    graph; of these, subscribers get the one with the lowest number. `alike` returns all nodes with
+    the same meaning; their interests may differ. `memory` has the counts at the revision.
     """
     counts, ended = memory.counts, _find_ended(replaced, before, memory.history.gone)
     found: dict[int, m.Step] = {}
@@ -89,8 +90,8 @@ def _find_ended(
 
 def lay_above(removed: Gone, gone: Mapping[int, Gone], graph: LabelGraph[Name]) -> set[int]:
     """The nodes that covered a removed node, including nodes that were also removed. A node whose
-    number is higher than the version of the removal began later, so it never covered the removed
-    node; nodes above it may have."""
+    number is higher than the version of the removal began after the removal, so it never covered
+    the removed node; but nodes above it may have covered that node."""
     found: set[int] = set()
     todo = [*removed.above]
     while todo:
@@ -128,9 +129,10 @@ def load_graph(placed: Sequence[Placed], history: History | None = None) -> Labe
 
 def recall_coverings(graph: LabelGraph[Name], history: History, equal: dict[int, set[int]]) -> None:
     """Restore the edges and equalities that only removed nodes proved: the nodes above a removed
-    node cover the nodes below it, and the nodes equal to it are equal to each other. Tags of older
-    versions rely on these. Removals from before the last change to how filters are interpreted
-    prove nothing any more, and tags from that time are not used.
+    node cover the nodes below it, and the nodes equal to it are equal to each other. Tags that were
+    made with older versions rely on these edges and equalities. Removals from before the last
+    change to how filters are interpreted prove nothing any more, and tags from that time are not
+    used.
     """
     for gone in history.gone.values():
         if gone.version <= history.renewed:

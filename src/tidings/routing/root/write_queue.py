@@ -40,7 +40,7 @@ class WriteQueue:
         """Bytes of the publications that are not on the disk yet."""
         # each item with the write that it waits for
         self._waiting: deque[tuple[int, Waiting]] = deque()
-        # each write, with the bytes of its publication
+        # the waiting writes, each with the bytes of its publication
         self._sizes: deque[tuple[int, int]] = deque()
 
     def __len__(self) -> int:
@@ -101,8 +101,8 @@ class WriteQueue:
             self.promised += len(sent[1].counts)
 
     def next_stop(self, count: int) -> int:
-        """How many of the first `count` writes to announce at once: those up to and including the
-        first block, because a block has many notifications."""
+        """How many of the first `count` writes to announce at once: those up to the first block,
+        which is included; blocks have many notifications."""
         for number, what in self._waiting:
             if number >= count:
                 break

@@ -18,10 +18,10 @@ from tidings.spark.backtests.time_buckets import TimeBucket
 
 Array = npt.NDArray[Any]
 
-HEIGHT = 8  # lines of a chart
-NARROW = 20  # the fewest columns of a chart
-NOISIEST = 10  # filters with their own row in a picture of several filters
-MOST_BARS = 2000  # the most bars of a picture
+HEIGHT = 8  # the height of a chart, in lines
+NARROW = 20  # a chart has at least this many columns
+NOISIEST = 10  # at most this many filters get a row of their own in a picture
+MOST_BARS = 2000  # a picture has at most this many bars
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _BLUE, _RED, _GREY = "#2f6f9f", "#c2452d", "#666666"
 
@@ -138,7 +138,7 @@ def draw(result: Result, path: Path, title: str | None) -> None:
     _format_dates(axes[-1])
     try:
         figure.savefig(path, format="png")
-    except (ValueError, OverflowError) as problem:  # years outside the calendar of matplotlib
+    except (ValueError, OverflowError) as problem:  # years that matplotlib can't draw
         raise TidingsError(f"the times of these rows can't be drawn: {problem}") from None
 
 

@@ -45,7 +45,7 @@ class Fired(msgspec.Struct, frozen=True):
     most: int
     """The number of times that the filter fired in the busiest time bucket."""
     busiest: np.datetime64 | None
-    """The start of the busiest time bucket; if several are equal, of the first."""
+    """The start of the busiest time bucket; if several are equally busy, of the first of them."""
     first: np.datetime64 | None
     last: np.datetime64 | None
 

@@ -23,7 +23,8 @@ Array = npt.NDArray[Any]
 Batches = Iterator[pa.RecordBatch]
 
 MOST_MATCHES = 8_000_000
-"""About the most matches in memory. If filters match many rows, fewer rows are matched at once."""
+"""At most about this many matches are in memory at a time. If filters match many rows, rows are
+matched in smaller groups."""
 FEWEST_ROWS = 1024
 _DAY = 86_400_000_000
 _UTC = pa.timestamp("us", "UTC")
@@ -34,7 +35,7 @@ class CountTask(msgspec.Struct, frozen=True):
 
     pinned: Pinned
     tested: tuple[str, ...]
-    """The names of the first columns, which filters test."""
+    """The names of the columns that filters test; these columns come first."""
     every: TimeBucket
     time: int | None
     samples: int

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 Filters = str | Filter | Mapping[Any, Filter | str] | Snapshot | Path
 Progress = Callable[[int, int, int], None]
 
-SHOWN = 6  # columns of a sample, unless filters test more
+SHOWN = 6  # columns of a sample; more if filters test more
 MOST_SHOWN = 12
 _SCALARS = {"boolean", "number", "string", "time"}
 _POLL = 0.25  # seconds between two progress reports
@@ -80,9 +80,10 @@ def backtest(
 
     Rows without a time are counted separately. Columns are checked in the same way as by `tag`.
 
-    Memory does not depend on the number of rows. For each filter and time bucket with rows, a
-    backtest takes 8 bytes in the driver and 4 in a Python worker, and briefly twice that; the
-    samples take additional memory. A backtest with more than 50 million such counts is refused.
+    Memory does not depend on the number of rows. For each filter and each time bucket with rows, a
+    backtest takes 8 bytes in the driver and 4 in a Python worker; for short times, it takes twice
+    that. The samples take additional memory. A backtest with more than 50 million such counts is
+    refused.
     """
     step = TimeBucket.parse(every)
     if samples < 0:
@@ -143,7 +144,7 @@ def _compile_filters(filters: Filters, spark: Any, errors: str) -> tuple[Snapsho
         if scheme_of(filters):
             return place_snapshot(filters, spark)
         folder = Path(filters)
-        with contextlib.suppress(OSError, ValueError):  # a filter text can be an invalid path
+        with contextlib.suppress(OSError, ValueError):  # a filter's text may be invalid as a path
             if (folder / "manifest.json").is_file():
                 return place_snapshot(folder, spark)
         filters = {filters: filters}
@@ -172,7 +173,7 @@ def _stage(
     if samples:
         hashed = [_column(df, name) for name in shown if _is_hashed(df.schema, name)]
         columns.append(f.xxhash64(*hashed or [f.lit(0)]).alias("order"))
-    if not tested:  # no filter tests a column; the filter `true` is an example
+    if not tested:  # no filter tests a column, for example if the only filter is `true`
         columns, names = [f.lit(True).alias("none"), *columns], ["", *names]
     task = CountTask(
         pinned,
@@ -223,7 +224,7 @@ def _follow_jobs(
     """Name Spark's jobs while the block runs and report their progress; yield a function that
     cancels them.
 
-    With Spark Connect this does nothing.
+    With Spark Connect, jobs are not named, reported or cancelled.
     """
     session: Any = df.sparkSession
     context = getattr(session, "_sc", None)
@@ -262,7 +263,7 @@ def _report_progress(
             info = tracker.getJobInfo(job)
             for stage in () if info is None else info.stageIds:
                 about = tracker.getStageInfo(stage)
-                # Spark skips a stage whose result already exists.
+                # If the result of a stage already exists, Spark skips the stage.
                 if about is not None and about.numActiveTasks + about.numCompletedTasks:
                     finished, tasks = finished + about.numCompletedTasks, tasks + about.numTasks
         progress(finished, tasks, tally.rows)

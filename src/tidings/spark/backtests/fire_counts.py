@@ -36,7 +36,7 @@ MOST_SAMPLES = 1_000_000
 MOST_LETTERS = 200  # longer strings in a sample are cut off
 NEVER = np.iinfo(np.int64).max  # stands for a missing time
 _ALWAYS = np.iinfo(np.int64).min
-_NEW = 1 << 40  # rows of the current batch are numbered from here, rows of kept samples from 0
+_NEW = 1 << 40  # rows of the current batch get numbers from here on, kept samples from 0 on
 
 
 class TooManyCounts(TidingsError):
@@ -48,7 +48,8 @@ class TooManyCounts(TidingsError):
 
 
 class TaskCounts(msgspec.Struct, frozen=True):
-    """The counts of one task, ready to be sent; arrays are compressed bytes."""
+    """The counts of one task, in the form that is sent to the driver; arrays are compressed
+    bytes."""
 
     rows: int
     peak: int
@@ -60,7 +61,7 @@ class TaskCounts(msgspec.Struct, frozen=True):
     earliest: bytes = b""  # int64 [3, N, k]: times, orders, rows
     samples: bytes = b""  # an Arrow stream of the sample rows
     too_many: int = 0
-    """The number of time buckets at which the task gave up; 0 if it did not."""
+    """The number of time buckets at which the task gave up; 0 if the task was finished."""
 
 
 class FireCounts:

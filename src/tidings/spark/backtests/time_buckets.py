@@ -44,7 +44,7 @@ class TimeBucket(msgspec.Struct, frozen=True):
 
     @property
     def shows_time(self) -> bool:
-        """Whether buckets are shorter than a day, so that labels need a time."""
+        """Whether buckets are shorter than a day; then labels need a time of day."""
         return 0 < self.minutes < 1440
 
     def numbers(self, micros: Array) -> Array:

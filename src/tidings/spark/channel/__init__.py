@@ -10,8 +10,7 @@
 
 The owner is the rendezvous point of the network; `tidings.channel` has the link to it. A row is
 sent with the lowest nodes that match it at the version of its batch, and the owner replaces removed
-nodes with their substitutes. So if the pipeline knows that one node covers another, the owner must
-know it too.
+nodes with their substitutes. So the owner must know every covering that the pipeline knows.
 
 This folder is used by `pipeline` (docs/pipelines.md); studies call `read_handed` to find out which
 batches were handed over. Start at followed_channel.py.

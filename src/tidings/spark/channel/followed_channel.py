@@ -4,12 +4,12 @@
     batch repeats ───────────────────────────> mirror: the pinned version, whatever the owner says
 
 The pipeline asks the owner for changes whenever a batch begins. So the batch uses every interest
-that was acknowledged before the request. If the owner does not answer, the batch waits.
+that was acknowledged before this request was made. If the owner does not answer, the batch waits.
 
 The columns of the pipeline are the attributes that the channel declares. If the channel is revised,
-with another ontology or other attributes, the next batch uses the revised declaration: nodes are
-read with it, and the mirror compiles them again. A batch that is repeated keeps its old version of
-the subscriptions, but uses the new declaration.
+and gets another ontology or other attributes, the next batch uses the revised declaration: the
+filters of all nodes are parsed with it, and the mirror compiles a new snapshot. A repeated batch
+uses the revised declaration too, but keeps its old version of the subscriptions.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class FollowedChannel:
     """Subscriptions from a channel: the nodes of the channel."""
 
     kind = "channel"
-    identity = ""  # life and version identify the state of a channel
+    identity = ""  # a channel is identified by its life and version instead
 
     def __init__(self, owner: ChannelOwner, folder: Path, rebuild_after: int = 1_000) -> None:
         """`folder` is where the mirror is, or will be."""
@@ -84,8 +84,9 @@ class FollowedChannel:
             told = self._follow()
             if not told.whole or told.version == seen:
                 return told.version
-            # After a revision, the owner sends all nodes again, so the description that was read
-            # before may be out of date. The next request also acknowledges the new version.
+            # After a revision, the owner sends all nodes again; the description that was read
+            # before the request may be out of date. The next request also acknowledges the new
+            # version.
             seen = told.version
 
     def _take(self, now: Description) -> None:
@@ -108,8 +109,8 @@ class FollowedChannel:
 
     def switch_off(self, predicate: str, reason: str) -> None:
         """Ask the owner to switch off a predicate that fails in this process (docs/interests.md).
-        The predicate is then off for everybody. Raise TidingsError if the owner does not switch it
-        off."""
+        The owner then switches the predicate off for everybody. Raise TidingsError if the owner
+        does not switch off the predicate."""
         version = KindDefinition.decode(self.description.preprocessor).predicates.get(predicate, "")
         limit = time.monotonic() + SWITCHED_OFF
         self.owner.report_fault(predicate, version, reason)
@@ -124,7 +125,8 @@ class FollowedChannel:
         self.latest()
 
     def pin(self, version: int) -> Pinned:
-        """A version to send to tasks. The owner is asked for a version that the mirror has lost."""
+        """A version to send to tasks. If the mirror has lost the version, the owner is asked for
+        it."""
         try:
             return self._mirror.pin(version)
         except Unknown:
@@ -167,7 +169,7 @@ class FollowedChannel:
         try:
             now = self.owner.describe(patient=known is None)
         except TimedOut as problem:
-            if known is None:  # only a check gets here, because it does not wait for the owner
+            if known is None:  # only in a check, which does not wait for the owner
                 raise
             _log.warning("the channel %s does not answer: %s", self.owner.address, problem)
             return known
@@ -231,8 +233,8 @@ def kind_told(said: Description) -> ChannelKind | None:
 
 
 def is_read_by_class(said: Description) -> bool:
-    """Whether a class of an application reads the rows. If so, the declared attributes are those
-    that the class returns, not the columns of the rows."""
+    """Whether a class of an application reads the rows. The declared attributes of such a channel
+    are those that the class returns, not the columns of the rows."""
     return KindDefinition.decode(said.preprocessor).kind == "application"
 
 

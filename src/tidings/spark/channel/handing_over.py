@@ -2,14 +2,14 @@
 
     _tidings/channel/handed.json     the last batch that the owner has, and the life of the channel
 
-The owner stores each part of a batch once. So if the process dies anywhere between a commit and the
-update of this file, the batch is handed over again, and no row is duplicated. The file may be older
-than the actual state, but never newer.
+The owner stores each part of a batch once. So if the process dies after a commit and before
+`handed.json` is updated, the batch is handed over again, and no row is duplicated. `handed.json`
+may be older than the actual state, but never newer.
 
-A sink that is added to a pipeline begins with the next batch. A sink that was removed and is added
-again first gets the batches that were committed meanwhile, because the owner refuses a gap. But
-batches that were tagged in another life of the channel can no longer be handed over; they are
-skipped, with a warning.
+If a sink is added to a pipeline, it gets the batches from the next one on. A sink that was removed
+and is added again first gets the batches that were committed meanwhile, because the owner refuses a
+gap. But if batches were tagged in another life of the channel, they can no longer be handed over;
+they are skipped, with a warning.
 """
 
 from __future__ import annotations

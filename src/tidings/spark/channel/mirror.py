@@ -7,9 +7,9 @@
     LIFE/changes/00000000000000001000-00000000000000001007.json    a step, from version to version
 
 A batch uses one version. The owner knows its latest version, and perhaps no other; the owner may be
-down when a batch is repeated. So the changes that the owner has sent are stored here before a batch
-is pinned to their version. Only versions that the owner has sent are known: a step contains all
-changes between two of them, and may skip versions.
+down when a batch is repeated. So before a batch is pinned to a version, the changes that lead to
+the version are stored here, as the owner sent them. Only versions that the owner has sent are
+known: a step contains all changes between two such versions, and may skip versions.
 
 Each node is a subscription whose id is the number of the node: the subscriptions that match a row
 are the nodes that match it. A filter that the language now refuses, or that does not fit the
@@ -89,7 +89,7 @@ class Mirror:
         self._compiled = home / name if self._predicates else home
         self._compiler = Background()
         self._steps = {one.since: one for one in self._read_steps()}
-        # set-aside nodes by number, for filters that were parsed in this process
+        # by node number: set-aside nodes, or None for accepted filters, as found in this process
         self._aside: dict[int, Aside | None] = {}
 
     @property
@@ -107,7 +107,7 @@ class Mirror:
     def put(self, told: Changes) -> None:
         """Store what the owner sent; it is on disk when this returns."""
         known = self.version
-        if told.whole or known is None:  # if no version is known, the changes add all nodes
+        if told.whole or known is None:  # without a known version, the changes add all nodes
             self._compile(told.version, _replay({}, told.changes))
         elif told.version > known:
             step = Step(known, told.version, told.changes)
@@ -188,7 +188,8 @@ class Mirror:
         self._compiler.close()
 
     def _base(self, version: int) -> int | None:
-        """The version of the latest intact snapshot from which steps lead to this version."""
+        """The version of the latest intact snapshot from which the stored steps lead to this
+        version."""
         near = [one for one in self.snapshots() if self._changes(one, version) is not None]
         return next((one for one in reversed(near) if self._is_whole(one)), None)
 
@@ -196,7 +197,7 @@ class Mirror:
         return is_whole(self._compiled, version, self.attributes, NODE_TEXTS)
 
     def _changes(self, base: int, version: int) -> list[NodeChange] | None:
-        """The changes from one version to another; None if the steps don't lead there."""
+        """The changes from one version to another; None if no stored steps lead there."""
         found: list[NodeChange] = []
         while base < version and base in self._steps:
             found += self._steps[base].changes
@@ -204,7 +205,7 @@ class Mirror:
         return found if base == version else None
 
     def _change(self, number: int, one: NodeChange) -> Change:
-        """A change in the form in which tasks get it. A node whose filter is refused is sent as
+        """A change in the form that is sent to tasks. A node whose filter is refused is sent as
         ended."""
         text = one.filter
         if text is not None:
@@ -262,7 +263,7 @@ class Mirror:
 
 
 def _replay(nodes: dict[int, str], changes: Iterable[NodeChange]) -> dict[int, str]:
-    """The nodes after some changes."""
+    """Apply changes to `nodes`, and return them."""
     for one in changes:
         if one.filter is None:
             nodes.pop(one.node, None)

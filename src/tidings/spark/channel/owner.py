@@ -58,11 +58,11 @@ class ChannelOwner:
         patient: bool = True,
     ) -> None:
         """`address` may be the folder of the channel. `name` is needed if the token is bound to a
-        name. While a request waits, a file in `folder` says so. Without `patient`, a request raises
-        TimedOut if the owner does not answer."""
+        name. While a request waits, a file in `folder` says why, and since when. Without `patient`,
+        a request raises TimedOut if the owner does not answer."""
         self.address = str(address)
         self.stop = threading.Event()
-        """Once set, requests no longer wait, but raise Stopped."""
+        """When this is set, requests no longer wait, but raise Stopped."""
         self.waiting = ""
         """Why the pipeline waits for the owner; empty if it does not wait."""
         self._folder = address if isinstance(address, Path) else None
@@ -97,7 +97,7 @@ class ChannelOwner:
                 raise Stopped(f"the pipeline ended while it waited for the channel {self.address}")
             is_patient = patient and self._patient
             if is_patient and not self.waiting and self._is_unowned():
-                # this is reported before the first attempt, because there may never be an owner
+                # the wait is reported before the first attempt, because an owner may never start
                 self._say_waiting(UNOWNED)
             try:
                 found = question()

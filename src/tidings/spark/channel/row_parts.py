@@ -2,10 +2,10 @@
 
     files, in the order of the commit ──> nodes, payloads ──cut by size──> part 0, 1, 2 ...
 
-The owner stores each part once, by its number. So a batch that is handed over again must be divided
-into the same parts. The parts depend only on the committed files of the batch and on PART_BYTES:
-changing that constant may lose or duplicate rows of a batch that was being handed over. Before
-changing PART_BYTES, stop pipelines between two batches.
+The owner stores each part once, by its number. So a batch that is handed over again must be cut
+into the same parts as before. The parts depend only on the committed files of the batch and on
+PART_BYTES: changing that constant may lose or duplicate rows of a batch that was being handed over.
+Before changing PART_BYTES, stop pipelines between two batches.
 
 A row is sent with its lowest nodes, which the workers found.
 """
@@ -38,9 +38,9 @@ PART_BYTES = 1 << 20
 """A part takes rows up to this size. A single row may be larger."""
 EACH = 16  # bytes of a row in addition to its nodes and its payload: two start positions
 MOST_ROW_BYTES = MOST_BYTES - 2 * EACH
-"""The most bytes of a row's nodes and payload: one row must fit in a part."""
+"""The limit on the bytes of a row's nodes and payload: a row must fit in a part."""
 MOST_NODES = frames.MOST_MARKS
-"""The most nodes of a row."""
+"""The limit on the nodes of a row."""
 ADDED = (NOTIFICATION, PLACE, "version", NODES, NUMBERS, PLACES, TOLD, PAYLOAD)
 
 Numbers = npt.NDArray[np.int64]
@@ -55,7 +55,7 @@ class _Rows(msgspec.Struct, frozen=True):
     payloads: memoryview
 
     def take(self, first: int, end: int) -> Columns:
-        """Some of the rows."""
+        """The rows from position `first` up to but excluding position `end`."""
         nodes, payloads = self.node_starts[first : end + 1], self.payload_starts[first : end + 1]
         return Columns(
             np.diff(nodes),
@@ -91,7 +91,8 @@ def parts_of(
     time: str | None = None,
 ) -> Iterator[Part]:
     """The parts of a committed batch, in order. A batch without rows has one empty part. `extra` is
-    the column of undeclared fields, and `time` the one with the time of a row, if there are any."""
+    the column of undeclared fields, if there is one, and `time` the column with the time of a row,
+    if there is one."""
     waiting: list[Columns] = []
     number = 0
     for columns in _cut(_rows_of(reader, commit, extra, time)):
@@ -114,7 +115,8 @@ def _starts(sizes: Numbers) -> Numbers:
 
 
 def _cut(found: Iterable[_Rows]) -> Iterator[Columns]:
-    """Divide the rows into pieces of at most PART_BYTES, or of one row."""
+    """Divide the rows into pieces of at most PART_BYTES; a row that is larger is a piece of its
+    own."""
     held: list[Columns] = []
     room = PART_BYTES - EACH
     for rows in found:
@@ -167,6 +169,6 @@ def _rows_of(
 
 
 def _encode(batch: pa.RecordBatch, commit: Commit, extra: str | None, time: str | None) -> pa.Array:
-    """The bodies of rows that were committed while the pipeline had no channel sink."""
+    """Bodies for rows that were committed without bodies, before the channel sink was added."""
     names = [name for name in batch.schema.names if name not in ADDED]
     return encode_bodies(batch.select(names), extra, time, commit.micros)

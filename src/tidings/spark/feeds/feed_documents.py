@@ -1,8 +1,8 @@
 """Fetches RSS and Atom documents, and parses their entries.
 
 Requests are conditional (ETag, Last-Modified), and documents that are too large are refused. Any
-failure is a `FeedProblem` whose message stays the same while the problem lasts, so that it can be
-reported once.
+failure is a `FeedProblem` whose message stays the same while the problem lasts, so that the problem
+can be reported once.
 
 A hostile server can make both steps take arbitrarily long: it can send one byte at a time, and
 feedparser takes quadratic time for some texts. fetch_pool.py runs both steps under a deadline.
@@ -82,7 +82,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 
 
 def split_addresses(text: str) -> list[str]:
-    """The feeds in the option `urls`: each once, in order."""
+    """The feeds in the option `urls`, in order and without duplicates."""
     return list(dict.fromkeys(text.split()))
 
 
@@ -111,7 +111,8 @@ def fetch(
 
 
 def timeout_problem(address: str, timeout: float) -> FeedProblem:
-    """The problem of a feed that exceeded its time limit in any step."""
+    """The problem of a feed that exceeded its time limit, whether it was being fetched or
+    parsed."""
     return FeedProblem(f"the feed {address} took longer than {timeout:g} seconds")
 
 
@@ -139,8 +140,8 @@ def parse(address: str, document: Document) -> list[Entry]:
     # The base for relative links; feedparser does not fetch it.
     headers["content-location"] = address
     try:
-        # A file object is passed, because feedparser opens bytes that name an existing file: a
-        # server could make it read files on this machine, or an endless device.
+        # feedparser gets a file object, not bytes: if bytes name an existing file, feedparser opens
+        # that file, so a server could make it read files on this machine, or an endless device.
         found = feedparser.parse(io.BytesIO(document.body), response_headers=headers)
         entries = [_entry(address, each) for each in found.entries]
     except Exception as error:  # feedparser does not document which exceptions it raises

@@ -1,6 +1,6 @@
 """Fetches one document over HTTP from an untrusted server.
 
-Redirects are the danger: they may lead to a file, to another protocol, in circles, or to an address
+Redirects are dangerous: they may lead to a file, to another protocol, in circles, or to an address
 inside our own network. This module follows redirects itself, because urllib would read the whole
 body of a redirect, and would also follow redirects to FTP.
 
@@ -8,8 +8,8 @@ body of a redirect, and would also follow redirects to FTP.
   redirect is read.
 - A public server may redirect only to public servers. The address is checked when the connection is
   made, so an attacker gains nothing from a name that resolves to another address a moment later. A
-  feed whose own address is internal may redirect anywhere, as it could serve internal content
-  itself.
+  feed whose own address is internal may redirect anywhere, because its server could serve internal
+  content itself.
 
 If there is a proxy, it makes the connection; then only numeric addresses and localhost can be
 refused.
@@ -51,7 +51,7 @@ def get(address: str, headers: Mapping[str, str], *, timeout: float, largest: in
     """Fetch the document at `address`, following redirects."""
     opener = urllib.request.OpenerDirector()
     policy = _RedirectPolicy()
-    # Without handlers for errors and redirects, urllib returns every response unread.
+    # Without handlers for errors and redirects, urllib returns every response, and reads no body.
     for handler in (urllib.request.ProxyHandler(), _Plain(policy), _Secure(policy)):
         opener.add_handler(handler)
     for _ in range(REDIRECTS + 1):

@@ -10,11 +10,12 @@ entries of each round of fetching are first written to a numbered file:
 Invariants:
 - A spool belongs to the stream that created it. Other streams are refused, because they have read
   other files, and would remove files that the owner still needs.
-- `state.json` is written before anything else except the lock. A folder with other files and no
-  state is not a spool and is left alone; in a spool, only files with these exact names are changed.
+- `state.json` is written before any other file except the lock file. A folder with other files and
+  no state is not a spool and is left alone; in a spool, only files with these exact names are
+  changed.
 - Spark is told about file n only when `state.json` has `last >= n` and both are on disk. A crash
   may leave a file beyond `last`; Spark does not know about it, so it is removed.
-- Files up to `committed` may have been removed; those after it, up to `last`, exist.
+- Files up to `committed` may have been removed; the files from `committed + 1` to `last` exist.
 - A key stays in `seen` while its feed shows the entry, and then until the feed has dropped
   REMEMBERED further entries, because feeds may drop entries for an hour and then show them again.
 """
@@ -35,7 +36,7 @@ from tidings.spark.feeds.feed_documents import Entry, Validators
 from tidings.spark.outbox.sealed_files import sync, write_whole
 
 REMEMBERED = 1000
-"""The keys remembered per feed, in addition to those that it shows."""
+"""How many keys are remembered per feed, in addition to the keys of the entries that it shows."""
 
 STATE = "state.json"
 
@@ -45,7 +46,7 @@ _FILE = re.compile(r"([0-9]{10})\.jsonl")
 _BEGUN = {
     "lock",
     f".{STATE}.new",
-}  # files that may remain after a crash before the first state is written
+}  # files that can remain if a process crashes before it writes the first state
 _Number = Annotated[int, msgspec.Meta(ge=0)]
 
 
@@ -58,8 +59,8 @@ class FeedState(msgspec.Struct):
 
 
 class SpoolState(msgspec.Struct, forbid_unknown_fields=True):
-    """The state of a spool. The first fields have no defaults, so that an unrelated file of the
-    same name is not accepted."""
+    """The state of a spool. The first fields have no defaults, so that an unrelated file named
+    `state.json` is not accepted."""
 
     last: _Number
     committed: _Number
@@ -109,7 +110,7 @@ class Spool:
             del self._state.feeds[address]
 
     def take_new(self, address: str, shown: list[Entry]) -> list[Entry]:
-        """Return the new entries among those that a feed shows, and mark all of them as seen."""
+        """Return the new ones of the entries that a feed shows, and mark all of these as seen."""
         feed = self.feed(address)
         keys = [entry.key() for entry in shown]
         seen = set(feed.seen)

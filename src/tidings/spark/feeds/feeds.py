@@ -16,11 +16,11 @@ Options:
 
 Invariant: an offset is `{"file": n}`, the number of a spool file. The rows between two offsets are
 read from the spool, never from the memory of the reader, so a repeated micro-batch has the same
-rows, even in another process. Rows are sent to tasks inside the partitions.
+rows, even in another process. Each partition contains its rows, and Spark sends it to a task.
 
 A failing feed does not stop a stream, or delay it by more than `timeout` (fetch_pool.py). Each
-query logs the problem when it appears, changes or disappears. A table is read only once, so a feed
-that fails there is an error.
+query logs the problem of a feed when the problem appears, changes or disappears. A table, unlike a
+stream, reads the feeds only once, so a failing feed is an error.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from tidings.spark.outbox.spark_checkpoint import stream_of
 SCHEMA = ", ".join(f"{name} {kind}" for name, kind in FEED_COLUMNS.items())
 
 _log = logging.getLogger(__name__)
-_ROWS = 5_000  # the most rows in one partition
+_ROWS = 5_000  # a partition has at most this many rows
 
 
 class FeedOptions:
@@ -77,7 +77,7 @@ class FeedOptions:
         self.files = int(_number(options, "maxFilesPerTrigger", 0))
 
     def task_for(self, address: str, known: Validators) -> FetchTask:
-        """The task to fetch a feed with these options."""
+        """A task that fetches a feed with these options."""
         return FetchTask(address, known, self.timeout, self.largest)
 
 
@@ -138,8 +138,8 @@ class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._once = False  # fetch only once
 
     def initialOffset(self) -> dict[str, int]:
-        # The offset is not 0: a new query with an existing spool continues with the remaining
-        # files.
+        # The offset is not 0, so that a new query with an existing spool continues with the
+        # remaining files.
         return {"file": self._spool.committed}
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -206,7 +206,7 @@ class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 feed.validators = result.validators
             if result.problem and result.problem != self._reported.get(address):
                 _log.warning(result.problem)
-            elif feed.problem and not result.problem:  # the problem may be from an earlier query
+            elif feed.problem and not result.problem:  # an earlier query may have reported it
                 _log.warning(f"the feed {address} can be read again")
             self._reported[address] = feed.problem = result.problem
         if fresh:
@@ -221,7 +221,7 @@ def _row(entry: Entry) -> tuple[Any, ...]:
 
 
 def _convert_seconds(seconds: int | None) -> dt.datetime | None:
-    # `fromtimestamp` is not used, because on some platforms it fails before 1970.
+    # `fromtimestamp` is not used, because on some platforms it fails for times before 1970.
     start = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
     return None if seconds is None else start + dt.timedelta(seconds=seconds)
 

@@ -2,7 +2,7 @@
 
 A server can send its header one byte at a time, a name can take minutes to resolve, and a short
 text can keep a regular expression of feedparser busy for hours while it holds the GIL. No timeout
-inside a process covers all these cases, but the process can be killed:
+inside a process covers all cases, but the process can be killed:
 
     FetchPool ── FetchProcess ── process     JSON line in: FetchTask    JSON line out: FetchResult
 
@@ -31,12 +31,12 @@ from tidings.spark.feeds import feed_documents as documents
 from tidings.spark.feeds.feed_documents import Entry, FeedProblem, Validators
 
 THREADS = 8
-"""The most feeds fetched at the same time."""
+"""At most this many feeds are fetched at the same time."""
 
 GRACE = 1.0
 """Seconds after `timeout` at which a process is killed if the fetch has not ended."""
 
-_MEMORY = 256 * 1024 * 1024  # bytes for a process, plus _TIMES times the largest document
+_MEMORY = 256 * 1024 * 1024  # limit for a process; _TIMES times the largest document comes on top
 _TIMES = 64
 # the size limit of an answer, as a multiple of the largest document, because entities can expand
 _SENT_BACK = 4
@@ -62,7 +62,7 @@ class FetchResult(msgspec.Struct, frozen=True):
 
 
 class FetchProcess:
-    """At most one process, started when needed, and restarted after it was killed."""
+    """A fetching process, which is started when needed, and restarted after it was killed."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -174,13 +174,13 @@ def _answer(task: FetchTask) -> bytes:
         problem = f"the entries of the feed {task.address} are larger than {task.largest} bytes"
     except FeedProblem as error:
         problem = str(error)
-    except Exception as error:  # unknown errors must not affect other feeds
+    except Exception as error:  # an unknown error of one feed must not affect the others
         problem = f"the feed {task.address} can't be read: {type(error).__name__}"
     return msgspec.json.encode(FetchResult(problem))
 
 
 def _limit_memory(memory: int) -> None:
-    with suppress(ValueError, OSError):  # not every platform allows this limit
+    with suppress(ValueError, OSError):  # some platforms do not allow this limit
         _, most = resource.getrlimit(resource.RLIMIT_AS)
         if most != resource.RLIM_INFINITY:
             memory = min(memory, most)

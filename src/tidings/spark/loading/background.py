@@ -14,7 +14,7 @@ WAIT = 30.0  # seconds for a compilation to finish when its pipeline stops
 
 
 class Background:
-    """At most one compilation at a time."""
+    """Runs at most one compilation at a time."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None

@@ -6,10 +6,10 @@
         block of hulls ──join──> coverings ─┐        │
                                             ├─> edges, nodes, index: the snapshot
 
-Tasks parse the filters and join the hulls. Their results go to files in a folder, by default
-beside the snapshot, which the driver and all workers must be able to access. The driver holds
-arrays of small integers, but no filters and no forms; it parses a text again only if the hulls
-alone don't decide whether one filter covers another.
+Tasks parse the filters and join the hulls. The tasks write their results to files in a folder,
+which the driver and all workers must be able to access; by default, the folder is beside the
+snapshot. The driver holds arrays of small integers, but no filters and no forms; it parses a text
+again only if the hulls alone don't decide whether one filter covers another.
 
 Cost in the driver: at most about 500 bytes per filter of the workload `mixed`.
 """
@@ -109,16 +109,17 @@ def build_snapshot(
     """Compile the subscriptions of a table into a snapshot at the path, and open it.
 
     With `adopt`, the path is the folder of a channel, which is created if it does not exist. The
-    subscriptions are added to the channel, as one version, which is the `number` of the snapshot;
-    `owner` is their owner. Nodes get the next numbers of the channel, and a filter that has a node
-    in the channel keeps it. An id that is already subscribed is refused. `attributes` are those of
-    the channel. If a running rendezvous point owns the folder, it adopts the subscriptions itself.
+    subscriptions are added to the channel, as one version, which becomes the `number` of the
+    snapshot; `owner` is their owner. A filter that has a node in the channel keeps the number of
+    that node; other filters get the next numbers of the channel. An id that is already subscribed
+    is refused. `attributes` are those of the channel. If a running rendezvous point owns the
+    folder, it adopts the subscriptions itself.
 
     The path may be an address that pyarrow.fs and Spark support, such as s3a://bucket/snapshot.
 
-    The result equals that of `Snapshot.build` for the same rows in the order of their ids. Nodes
-    are numbered from 1 in the order of their lowest ids: integers by value, strings by code points.
-    The text of a node is the filter text of its lowest id. `number` is the version.
+    The result is the same as that of `Snapshot.build` for these rows in the order of their ids.
+    Nodes are numbered from 1 in the order of their lowest ids: integers by value, strings by code
+    points. The text of a node is the filter text of its lowest id. `number` is the version.
 
     Rows without an id or with a bad filter are refused, and the error lists them with their ids.
     With `errors="collect"`, such rows are left out, and written as Parquet to the path plus
@@ -128,8 +129,8 @@ def build_snapshot(
 
     Tasks write their results to a folder inside `work`, which the driver and all workers must be
     able to access; it is removed at the end. By default, `work` is the folder of the snapshot. If
-    the snapshot is at an address, `work` is by default a temporary folder of this machine, so on a
-    cluster it must be given.
+    the snapshot is at an address, `work` is by default a temporary folder of this machine, which a
+    cluster can't reach; there, `work` must be given.
     """
     if errors not in ("raise", "collect"):
         raise TidingsError(f"found errors={errors!r}, expected 'raise' or 'collect'")
@@ -365,7 +366,7 @@ def _work_place(spark: SparkSession, target: str | Path, work: str | Path | None
         return local_path(work, "the folder `work`").absolute()
     if isinstance(target, Path):
         return target.parent
-    context = getattr(spark, "_sc", None)  # None: Spark Connect, whose server may be anywhere
+    context = getattr(spark, "_sc", None)  # None with Spark Connect: its server may be anywhere
     if context is None or not is_local_master(context.master):
         where = "a server of Spark Connect" if context is None else context.master
         raise TidingsError(
@@ -377,7 +378,7 @@ def _work_place(spark: SparkSession, target: str | Path, work: str | Path | None
 
 @contextmanager
 def _work_folder(place: Path) -> Iterator[Path]:
-    """A folder that exists while the block runs."""
+    """A new folder inside `place`, which is removed when the block ends."""
     make_folder(place)
     work = Path(tempfile.mkdtemp(prefix=".tidings-work.", dir=place))
     try:

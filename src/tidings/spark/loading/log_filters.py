@@ -5,9 +5,10 @@ A filter keeps the node number that the log gave it. A later declaration can mak
 `x > 1` and `x >= 2` are one filter if x is an integer. Equal filters share the lowest of their
 numbers.
 
-In a log that was written before channels had declarations, the opposite is possible: subscriptions
-share a node, but their filters differ now. Then one of the filters keeps the node, and the other
-subscriptions must be added again, so that the log gives them new nodes: see `Clash`.
+In a log that was written before channels had declarations, subscriptions may share a node although
+their filters are not equal any more. Then one of these filters keeps the node, and the
+subscriptions with other filters must be added again, so that the log gives them new nodes: see
+`Clash`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tidings.routing.protocol import DEFAULT_DIALECT, split_dialect
 from tidings.spark.tagging.worker import Change
 from tidings.store import Change as LogChange
 
-MOST_TOLD = 100  # the most set-aside subscriptions that are logged with a line each
+MOST_TOLD = 100  # at most this many set-aside subscriptions are logged, with a line each
 _log = logging.getLogger(__name__)
 
 
@@ -33,24 +34,25 @@ class Unfit(TidingsError):
 
 
 class Aside(msgspec.Struct, frozen=True):
-    """A subscription of the log whose filter the language now refuses with any columns, because a
-    rule has become stricter since the filter was added. A subscription that is set aside does not
-    affect the others."""
+    """A subscription of the log whose filter the language now refuses, whatever the columns are,
+    because a rule has become stricter since the filter was added. A subscription that is set aside
+    does not affect the others."""
 
-    id: Id | None  # None if a snapshot lists the subscription without its id
+    id: Id | None  # None if the snapshot that lists the subscription has no id for it
     filter: str
     reason: str
 
 
 def is_related(dialect: str) -> bool:
     """Whether a subscription asks for related notifications. Only the rendezvous point finds
-    related notifications; a pipeline tags rows with the exact node of the filter."""
+    related notifications; for such a subscription, a pipeline tags rows with the exact node of the
+    filter."""
     return bool(split_dialect(dialect)[1])
 
 
 def aside(id_: Id, text: str, dialect: str) -> Aside | None:
-    """Return the subscription as set aside, or None if the language accepts its filter, or if the
-    subscription asks for related notifications."""
+    """Return the subscription as one that is set aside; or None if the language accepts its filter,
+    or if the subscription asks for related notifications."""
     if is_related(dialect):
         return None
     try:
@@ -97,15 +99,15 @@ class Written(NamedTuple):
     node: int
     dialect: str = DEFAULT_DIALECT
     is_node: bool = False
-    """Whether the rendezvous point made the node for agents; if so, the filter can't be added
+    """Whether the rendezvous point created the node for agents; if so, the filter can't be added
     again."""
 
 
 def numbers_of(filters: Sequence[Written], identities: Mapping[int, bytes]) -> dict[bytes, int]:
     """The node number of each identity. `filters` are the filters of the current subscriptions;
-    `identities` are the identities that the log stored, by number. Raises Clash if filters of one
-    node differ: the filter that the log numbered keeps the node; if there is none, the first one
-    does."""
+    `identities` are the identities that the log stored, by number. If filters of one node differ,
+    raises Clash: the filter that the log numbered keeps the node; if no filter was numbered by the
+    log, the first one keeps it."""
     numbers: dict[bytes, int] = {}
     for one in filters:
         numbers[one.key] = min(one.node, numbers.get(one.key, one.node))
@@ -133,7 +135,7 @@ class PendingChanges:
     def __init__(
         self, attributes: Attributes | None, compiled: Callable[[int], bytes | None]
     ) -> None:
-        """`compiled` returns the identity of the node with a number in the snapshot; None if the
+        """`compiled` returns the identity of the snapshot's node with a given number; None if the
         snapshot has no such node."""
         self._attributes = attributes
         self._compiled = compiled
@@ -141,12 +143,13 @@ class PendingChanges:
         self._known: dict[int, Change | Unfit] = {}  # by version
 
     def read(self, changes: Iterable[LogChange]) -> tuple[Change, ...]:
-        """All changes, in order. A subscription that is set aside is sent as ended.
+        """All changes, in order, as they are sent. A subscription that is set aside is sent as
+        ended.
 
         Raises Unfit if a filter does not fit the attributes and is still current after the last
-        change. If such a filter was replaced or dropped by a later change, it is sent as ended; no
-        batch uses a version in between, because the batch would be refused. Raises Clash if two
-        filters have the same number.
+        change. A filter that does not fit, but was replaced or dropped by a later change, is sent
+        as ended; no batch uses a version in between, because that batch would be refused. Raises
+        Clash if two filters have the same number.
         """
         found: list[Change] = []
         bad: dict[Id, Unfit] = {}
@@ -182,7 +185,7 @@ class PendingChanges:
 
 
 def _bare(text: str, dialect: str) -> bytes | None:
-    """The identity of a filter without declared attributes."""
+    """The identity that a filter has without declared attributes; None if it is refused."""
     try:
         return parse(text, dialect).key
     except FilterError:

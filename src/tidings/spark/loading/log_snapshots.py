@@ -54,8 +54,8 @@ from tidings.store import ChangeLog, LogError
 _log = logging.getLogger(__name__)
 NODES = "nodes.arrow"
 NUMBERING = 2
-"""The version of the rules by which nodes are numbered. Before version 2, some numbers did not come
-from the log."""
+"""The version of the rules by which nodes are numbered. Before version 2 of the rules, some nodes
+had numbers that did not come from the log."""
 ASIDE = "aside.json"
 
 
@@ -93,15 +93,15 @@ def attributes_of(snapshot: Path) -> Attributes | None:
 
 def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
     """Write the snapshot of a version of a log, with the attributes that the channel declares now.
-    Raise Unfit if a filter does not fit them, and Clash if filters of one node differ. An existing
-    snapshot is kept, because tasks may be opening it; if another process compiled it from the same
-    version, it is equivalent."""
+    Raise Unfit if a filter does not fit these attributes, and Clash if filters of one node differ.
+    An existing snapshot is kept, because tasks may be opening it; if another process compiled it
+    from the same version, it is equivalent."""
     attributes = log.attributes
     path = path_of(home, version, attributes)
     if path.exists():
         return path
     bulk = log.bulk_at(version)
-    with suppress(OSError, SnapshotError):  # the bulk may be removed at this moment
+    with suppress(OSError, SnapshotError):  # another process may remove the bulk just now
         if bulk is not None and _is_current(bulk, attributes):
             _link_snapshot(path, bulk)
             return path
@@ -129,8 +129,8 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
 
 
 def _is_current(bulk: Path, attributes: Attributes | None) -> bool:
-    """Whether a compilation with these attributes would result in the same snapshot as the adopted
-    one."""
+    """Whether a compilation with these attributes would give the same snapshot as the one that the
+    channel adopted."""
     language = language_in(read_manifest(bulk, FORMAT, VERSION))
     return language == LANGUAGE and _digest(attributes_of(bulk)) == _digest(attributes)
 
@@ -149,7 +149,7 @@ def save_snapshot(
 
 
 def _link_snapshot(path: Path, bulk: Path) -> None:
-    """Use the snapshot that a channel adopted, whose files never change, without a copy."""
+    """Link to the snapshot that a channel adopted, whose files never change; copy nothing."""
     with filling_folder(path) as folder:
         shutil.copytree(bulk, folder, copy_function=_link)
         replace_file(folder / ASIDE, msgspec.json.encode([]))
@@ -164,8 +164,8 @@ def _link(source: str, target: str) -> None:
 
 def list_set_aside(log: ChangeLog) -> list[Aside]:
     """The subscriptions of a log that pipelines set aside: those listed in the snapshot used last,
-    updated with the changes since then. If the log no longer has these changes, or the snapshot has
-    no list, every subscription is parsed."""
+    updated with the changes since then. If the log no longer has the changes since then, or if the
+    snapshot has no such list, every subscription is parsed."""
     home = home_of(log.path)
     found = _last_used(home)
     if found is None:
@@ -191,8 +191,8 @@ def list_set_aside(log: ChangeLog) -> list[Aside]:
 
 
 def is_whole(home: Path, version: int, attributes: Attributes | None, table: str) -> bool:
-    """Whether the snapshot of a version is intact. A snapshot that is damaged, or whose manifest
-    does not cover all its files, including `table`, is moved aside."""
+    """Whether the snapshot of a version is intact. A snapshot is moved aside if it is damaged, or
+    if its manifest does not list all its files, among them `table`."""
     path = path_of(home, version, attributes)
     try:
         manifest = need_whole(path)
@@ -218,7 +218,7 @@ def open_pending_changes(snapshot: Path, attributes: Attributes | None) -> Pendi
 
 
 def _finder(table: Any) -> Callable[[int], bytes | None]:
-    """A function that returns the key of a number; None for numbers that the table lacks."""
+    """A function that returns the key of a node by its number; None if the table lacks the node."""
     numbers, keys = as_array(table.column("number")), table.column("key")
 
     def find(number: int) -> bytes | None:

@@ -8,15 +8,16 @@ a group for its numbers.
 The chain reveals a commit that was altered, removed, swapped or cut off (tidings.store.groups). A
 commit names the files of its batch, with their sizes and digests, and counts the nodes in them. The
 numbers follow when the channel has accepted the batch: see store/numbers. A batch without rows gets
-no numbers, and neither does a batch of a pipeline whose channel has a rendezvous point, which
-numbers the rows itself. Older releases numbered the rows themselves, before the commit.
+no numbers. A batch of a pipeline whose channel has a rendezvous point gets none either, because the
+rendezvous point numbers the rows itself. Older releases numbered the rows themselves, before the
+commit.
 
 Readers get a batch with its numbers. Only the last commit can lack numbers, because the next batch
 begins after the numbers are written.
 
 The writer holds the lock of the outbox. Any number of processes may read, up to the acknowledged
-end. Cost of a batch: two writes and two syncs, about 1 kB. A start reads all commits; if they
-exceed WHOLE bytes, it reads only those since the counters were last saved.
+end. Cost of a batch: two writes and two syncs, about 1 kB. A start reads all commits if they have
+at most WHOLE bytes; otherwise, only those that were written after the counters were last saved.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Commit(msgspec.Struct, frozen=True):
     files: list[DataFile] = []
     ended: int = 0  # the time of the commit, in microseconds since 1970
     offsets: str = ""  # the same digest as in the pin of the batch
-    extra_rows: int = 0  # notifications read that have undeclared fields
+    extra_rows: int = 0  # notifications that were read and have undeclared fields
     extra_fields: int = 0
     life: int = 0  # the life of the channel, as in the pin of the batch
     before: int = 0  # the number of matched notifications in all earlier batches
@@ -154,7 +155,7 @@ class Commits:
         """The number of committed batches that have their numbers, or need none."""
         last = self.read(len(self) - 1)
         waits = last is not None and last.needs_numbers and last.batch not in self._numbers
-        if waits:  # the numbers may have been written since the commit was read
+        if waits:  # the numbers may have been written after the commit was read
             self._refresh()
             waits = last is not None and last.batch not in self._numbers
         return 0 if last is None else last.batch + 1 - waits
@@ -201,8 +202,8 @@ class Commits:
 
     def begin(self, kept: Position = START, done: int = 0) -> list[Commit]:
         """Prepare to write after the last commit; raise DamagedOutbox if a commit is missing.
-        Return the commits after the position `kept`, before which `done` batches were committed; or
-        all commits if they are few."""
+        Return the commits after the position `kept`; `done` says how many batches were committed
+        before that position. If there are few commits, return all of them."""
         self._log.close()
         self._log = log = GroupLog(self.folder)
         sizes = {first: log.path_of(first).stat().st_size for first in log.segments()}
@@ -230,15 +231,15 @@ class Commits:
 
     def append(self, commit: Commit) -> None:
         """Write a commit; it is on disk when this returns. Raise TidingsError if the commit is not
-        for the next batch. This can happen after a failed append, which may have reached the disk
-        without being acknowledged."""
+        for the next batch. A repeated batch can already be in the log: its append may have reached
+        the disk although it failed and was not acknowledged."""
         if not self._writes:
             self.begin()
         expected = self._first + len(self._places)
         if commit.batch != expected:
             raise TidingsError(
-                f"found batch {commit.batch}, expected {expected}, the next batch of the outbox "
-                f"{self.folder.parent.parent}"
+                f"found batch {commit.batch}, expected batch {expected}, the next one of the "
+                f"outbox {self.folder.parent.parent}"
             )
         self._append(msgspec.json.encode(commit), commit.batch)
 
@@ -248,14 +249,14 @@ class Commits:
             self.begin()
         if self.read(batch) is None or self.read_numbers(batch) is not None:
             raise TidingsError(
-                f"found numbers for batch {batch} of the outbox {self.folder.parent.parent}, "
-                "expected a committed batch without numbers"
+                f"can't number batch {batch} of the outbox {self.folder.parent.parent}: the batch "
+                "is not committed, or already has numbers"
             )
         self._append(NUMBERS + msgspec.msgpack.encode(Numbers(batch, pack_counts(before))), batch)
 
     def _append(self, record: bytes, batch: int) -> None:
         try:
-            if self._walk is not None:  # this is the first write since `begin`
+            if self._walk is not None:  # this is the first append since `begin`
                 self._log.take_end(self._walk)
                 self._walk = None
             group = self._log.append([record], value=batch)

@@ -5,8 +5,8 @@
 
 Files have places instead of numbers, because they are written before the channel has accepted the
 batch. Files of older releases have numbers, and are read as they are. If a rendezvous point numbers
-the notifications that the pipeline hands over, the outbox does not have these numbers, and readers
-get null.
+the notifications that the pipeline hands over, the outbox does not have the numbers, and readers
+get null for them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RowNumbers(msgspec.Struct, frozen=True):
     """The last numbers before the rows of a file."""
 
     notification: int
-    nodes: dict[int, int] | None  # None if the outbox does not have the numbers of nodes
+    nodes: dict[int, int] | None  # None if the outbox lacks the numbers at nodes
 
     def join(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows, with their places replaced by numbers."""
@@ -65,8 +65,8 @@ class RowNumbers(msgspec.Struct, frozen=True):
 
 def number_files(commit: Commit, before: Mapping[int, int] | None) -> dict[str, RowNumbers]:
     """For each file of a batch, the last numbers before its rows. `before` has the last number of
-    each node before the batch; without it, nodes get no numbers. The result is empty if an older
-    release wrote the files."""
+    each node before the batch; without it, nodes get no numbers. If an older release wrote the
+    files, the result is empty."""
     counted = [{ALL: one.rows, **unpack_counts(one.counts)} for one in commit.partitions]
     known = {ALL: commit.before, **(before or {})}
     files = iter([one.path for one in commit.files if one.path.startswith("data/")])
@@ -81,9 +81,9 @@ def number_files(commit: Commit, before: Mapping[int, int] | None) -> dict[str, 
 def number_columns(
     find: Callable[[str], RowNumbers], files: Any, places: Any, nodes: Any, lists: Any
 ) -> Any:
-    """The numbers of rows in any files, as a column of structs; null for rows without places.
-    `files` has the paths or addresses of the files, as Spark names them; `find` is called with
-    their paths in the outbox."""
+    """The numbers of rows of several files, as a column of structs. Rows from older releases, which
+    have numbers instead of places, get null. `files` has the paths or addresses of the files, as
+    Spark names them; `find` is called with their paths in the outbox."""
     rows = pa.RecordBatch.from_arrays([places, nodes, lists], names=[PLACE, NODES, PLACES])
     coded = files.dictionary_encode()
     at = coded.indices.to_numpy(zero_copy_only=False)
@@ -91,7 +91,7 @@ def number_columns(
     found = [pa.nulls(0, ROW_NUMBERS)]
     for first, end in zip(starts, [*starts[1:], len(at)], strict=True):
         some = rows.slice(first, end - first)
-        if some.column(PLACE).null_count:  # an older release wrote the file, with numbers
+        if some.column(PLACE).null_count:  # the file is from an older release, and has numbers
             found.append(pa.nulls(len(some), ROW_NUMBERS))
             continue
         path = _IN_OUTBOX.search(unquote(coded.dictionary[int(at[first])].as_py()))

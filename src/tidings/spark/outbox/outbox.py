@@ -14,17 +14,17 @@
     _tidings/channel/                     the nodes of the channel, if the pipeline has one
 
 Invariants:
-- A batch exists once it is committed. Readers read only the attempt that its commit names, and
-  ignore all other attempts. Readers get a batch with its numbers, which the channel assigns after
-  the commit.
+- A batch counts only after it has been committed. Readers read only the attempt that its commit
+  names, and ignore all other attempts. Readers get a batch with its numbers, which the channel
+  assigns after the commit.
 - Files are written in the work folder of an attempt. The committing driver moves only the files
   that tasks reported. So files that are written by a task that was presumed dead never become
   visible.
 - A pin is the first file of its batch to be written, and is never changed, so a repeated batch uses
   the same subscriptions.
 - The writer holds the lock for as long as it may still commit.
-- Commits have no gaps, and a batch begins only when the previous batch has its numbers. So a commit
-  and all commits before it determine how often each node occurred.
+- Commits have no gaps, and a batch begins only when the previous batch has its numbers. So all
+  commits up to a batch together say how often each node had occurred by then.
 - Every file is written under a temporary name, synced and renamed. Pins and counters contain a
   digest; a commit has the digests of its batch's files.
 - Files that were moved into place are never removed.
@@ -62,7 +62,7 @@ __all__ = ["Commit", "KeptCounters", "Outbox", "Pin", "count"]
 
 COUNTERS_EVERY = 100  # batches
 HOME = "_tidings"
-NUMBER = re.compile("[0-9]{8}|[1-9][0-9]{8,}")  # each number has exactly one spelling
+NUMBER = re.compile("[0-9]{8}|[1-9][0-9]{8,}")  # so that each number has exactly one spelling
 Record = TypeVar("Record")
 
 
@@ -72,9 +72,10 @@ class Pin(msgspec.Struct, frozen=True):
     batch: int
     version: int
     micros: int  # the start of the batch, in microseconds since 1970
-    offsets: str = ""  # a digest of Spark's record of its rows; see spark_checkpoint.py
-    snapshot: str = ""  # identity of the snapshot, if the subscriptions are fixed
-    # the life of the channel, if the subscriptions come from one; a version belongs to a life
+    offsets: str = ""  # a digest of Spark's record of the batch's rows; see spark_checkpoint.py
+    snapshot: str = ""  # the identity of the snapshot, if the pipeline uses a fixed one
+    # the life of the channel, if the subscriptions come from a channel; versions are valid within a
+    # life
     life: int = 0
 
 
@@ -101,14 +102,14 @@ class Outbox:
 
     @property
     def numbers_folder(self) -> Path:
-        """The folder of the log that numbers notifications, if the subscriptions have none."""
+        """The folder of the outbox's own log of numbers, for subscriptions without a log."""
         return self.home / "numbers"
 
     def bind_to_checkpoint(self, checkpoint: Path) -> str:
         """Tie the outbox to the checkpoint of the stream that writes to it; return the stream's id.
 
-        With another checkpoint, batches would be numbered from 0 again, and would be skipped,
-        because batches with these numbers are already committed.
+        If the stream had another checkpoint, its batches would be numbered from 0 again, and would
+        be skipped, because batches with these numbers are already committed.
         """
         mine, theirs = self.home / "stream", checkpoint / STREAM
         have = mine.read_text() if mine.exists() else None
@@ -117,7 +118,7 @@ class Outbox:
             have = known = uuid.uuid4().hex
             write_whole(theirs, known.encode())
         if have is None and known is not None and not any((checkpoint / "commits").glob("[0-9]*")):
-            have = known  # the process was killed before it wrote the id to the outbox
+            have = known  # an earlier start was killed before it wrote the id to the outbox
         if have is None or have != known:
             raise TidingsError(
                 f"the outbox {self.path} belongs to another checkpoint, not to {checkpoint}; use "
@@ -219,8 +220,8 @@ class Outbox:
             folder.mkdir(FOLDER)
 
     def drop_work(self, batch: int, attempt: str) -> None:
-        """Remove the work folder of a finished attempt. A task that still runs, on a machine
-        presumed lost, then fails to write."""
+        """Remove the work folder of a finished attempt. If a task still runs on a machine that was
+        presumed lost, its next write fails."""
         shutil.rmtree(self.work_folder(batch, attempt), ignore_errors=True)
 
     def commit(self, done: Commit) -> None:
@@ -229,8 +230,8 @@ class Outbox:
         expected = len(self.log)
         if done.batch != expected:
             raise TidingsError(
-                f"found batch {done.batch}, expected {expected}, the next batch of the outbox "
-                f"{self.path}"
+                f"found batch {done.batch}, expected batch {expected}, the next one of the "
+                f"outbox {self.path}"
             )
         if done.partitions:
             filed = len([one for one in done.files if one.path.startswith("data/")])
@@ -286,7 +287,7 @@ class Outbox:
     # -- counters ------------------------------------------------------------------------------
 
     def counters(self) -> dict[int, int]:
-        """How often each node occurred in all batches; ALL counts the notifications."""
+        """How often each node occurred in all batches; ALL has the number of notifications."""
         kept = self.read_kept()
         start, found = (-1, dict[int, int]()) if kept is None else (kept.batch, kept.counters)
         for commit in self.log.each(start + 1):
@@ -294,7 +295,8 @@ class Outbox:
         return found
 
     def last_numbers(self) -> dict[int, int]:
-        """The last number of each node, as far as this outbox has numbers. Reads all commits."""
+        """The last number of each node, counting only the batches that have numbers here. Reads all
+        commits."""
         found: dict[int, int] = {}
         for commit in self.log.each():
             found.update(commit.counters)
@@ -312,14 +314,14 @@ class Outbox:
 
     def read_kept(self) -> KeptCounters | None:
         """The last saved counters of a committed batch. Damaged files are skipped, because the
-        commits have the counters too."""
+        counters can also be computed from the commits."""
         for number in reversed(self.numbers("counters")):
             if number < len(self.log) and (found := self._read_kept(number)) is not None:
                 return found
         return None
 
     def read_last_kept(self) -> KeptCounters | None:
-        """The last saved counters, even if their batch is not among the commits."""
+        """The last saved counters, even if the commit of their batch is missing."""
         found = (self._read_kept(number) for number in reversed(self.numbers("counters")))
         return next((one for one in found if one is not None), None)
 
@@ -338,8 +340,8 @@ class Outbox:
                 self._file("counters", old).unlink(missing_ok=True)
 
     def folders(self) -> Iterator[Path]:
-        """The folders of all committed batches with matched notifications. Their files have places
-        instead of numbers; OutboxReader adds the numbers."""
+        """The folders of all committed batches with matched notifications. The files of these
+        batches have places instead of numbers; OutboxReader adds the numbers."""
         for done in self.log.each():
             if done.matched:
                 yield self.folder(done.batch, done.attempt)
@@ -355,8 +357,8 @@ class Outbox:
         """Lock out other writers until `release_lock` is called with the returned descriptor, or
         until the process ends.
 
-        The lock is a bare descriptor, not a file object, because the interpreter closes file
-        objects when it shuts down, while a thread may still be committing.
+        The lock is a bare descriptor, not a file object: when the interpreter shuts down, it closes
+        file objects, while a thread may still be committing.
         """
         make_folder(self.home)
         try:

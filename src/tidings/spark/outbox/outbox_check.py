@@ -1,8 +1,8 @@
 """Checks that an outbox is intact: every commit, every file that a commit names, every number.
 
 Nothing is changed, and the pipeline may be running: the check covers the commits acknowledged when
-it began. The last batch may wait for its numbers. Cost: every data file is read twice, once for its
-digest and once for three of its columns.
+it began. The last batch may not have its numbers yet. Cost: every data file is read twice, once for
+its digest and once for three of its columns.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Array = npt.NDArray[Any]
 
 
 class CheckReport(msgspec.Struct):
-    """The amounts that were checked, and one sentence per problem."""
+    """How much was checked, and one sentence per problem."""
 
     outbox: str
     batches: int = 0
@@ -49,7 +49,7 @@ class CheckReport(msgspec.Struct):
 
 
 class OutboxCheck:
-    """A check of one outbox. Iterate over `batches`; the result is then in `found`."""
+    """A check of one outbox. Iterate over `batches` first; then `found` has the result."""
 
     def __init__(self, outbox: Outbox) -> None:
         self.outbox = outbox
@@ -118,7 +118,7 @@ class OutboxCheck:
 
     def _check_pin(self, commit: Commit) -> None:
         if commit.batch not in self._pins:
-            return  # an old pin may be missing; the commit has the same data
+            return  # a pin this old may be missing; the commit has the same data
         try:
             pin = self.outbox.read_pin(commit.batch)
         except TidingsError as problem:
@@ -172,7 +172,7 @@ class OutboxCheck:
                 )
             self._check_order(commit.batch, before or {})
             counts = commit.count_nodes()
-            # if there are no numbers, the places are checked
+            # a batch without numbers yet: check the places instead
             before = before or dict.fromkeys(counts, 0)
             joined = number_files(commit, before)
             rows = [
@@ -223,8 +223,8 @@ class OutboxCheck:
             )
 
     def _check_each(self, commit: Commit, rows: pa.Table, known: Mapping[int, int]) -> Counts:
-        """Check that the numbers of each node continue those that are known, without gaps or
-        repeats; return the last ones."""
+        """Check that the numbers of each node continue the known ones without gaps or repeats;
+        return the last number of each node."""
         nodes, numbers = (list_values(rows.column(name)) for name in (NODES, NUMBERS))
         everything = rows.column(NOTIFICATION).to_numpy()
         nodes = np.concatenate([np.full(len(everything), ALL), nodes])
@@ -251,7 +251,7 @@ class OutboxCheck:
         outbox, problems = self.outbox, self.found.problems
         homes = [one for home in ("data", "dead") for one in outbox.attempts(home)]
         pins, kept = outbox.numbers("pins"), outbox.numbers("counters")
-        # the number of commits is read last, because a pipeline may be running
+        # read the number of commits last, because a pipeline may be adding some
         end = len(outbox.log)
         ends = f"the commits end with batch {end - 1}"
         for batch, folder in homes:

@@ -3,11 +3,11 @@
     commits ──> the files of each batch ──> Arrow batches, or tables and streams (outbox_tables.py)
     numbers ────────────────────────────────^
 
-Folders of attempts that were never committed look like any other folders, so only the commits say
-which files count. A batch can be read when it has its numbers, which follow its commit; they are
-not in its files, but joined with the rows (numbered_rows.py). The commits and numbers of an outbox
-at an address (s3a://, hdfs://) are copied to a temporary folder, about 1 kB for each batch; a
-refresh copies only the files that have grown.
+The folder of an attempt that was never committed looks like any other, so only the commits say
+which files count. When a batch has been committed and its numbers are in the log too, the batch can
+be read. The files of the batch do not contain the numbers; the reader joins them with the rows
+(numbered_rows.py). The commits and numbers of an outbox at an address (s3a://, hdfs://) are copied
+to a temporary folder, about 1 kB for each batch; a refresh copies only the files that have grown.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tidings.spark.outbox.numbered_rows import (
 )
 from tidings.spark.outbox.outbox import HOME
 
-ROWS = 16_384  # the most rows that are read at once
+ROWS = 16_384  # at most this many rows are read at once
 COMMITS = f"{HOME}/commits"
 _GRAIN_FOLDER = re.compile("grain=([^/]+)/")
 

@@ -1,9 +1,10 @@
 """Checks and cleans an outbox before a pipeline writes to it; the caller holds its lock.
 
 The outbox must be complete: commits without a gap up to the end mark, and the files that they name.
-There must be no traces of later batches, except for the batch that was in progress. If there are
-such traces, commits are missing, perhaps because an old copy was restored, and new batches would
-reuse numbers. An outbox with traces of later batches is refused, and nothing in it is changed.
+There must be no traces of batches after the last commit, except for the batch that was in progress.
+If there are traces of later batches, commits are missing, perhaps because an old copy was restored,
+and new batches would use the same numbers again. An outbox with traces of later batches is refused,
+and nothing in it is changed.
 
 At the start, the files of uncommitted attempts are moved aside, and keep their relative path:
 
@@ -40,14 +41,14 @@ def take_outbox(outbox: Outbox, checkpoint: SparkCheckpoint) -> None:
         for one in commit.files:
             problem = outbox.find_problem(one)
             if problem:
-                raise outbox.log.damage_error(f"{problem}, in the committed batch {commit.batch}")
+                raise outbox.log.damage_error(f"{problem}, in committed batch {commit.batch}")
     _refuse_missing_commits(outbox, checkpoint)
     _sweep(outbox, {commit.batch: commit for commit in commits})
 
 
 def _refuse_missing_commits(outbox: Outbox, checkpoint: SparkCheckpoint) -> None:
-    """Raise DamagedOutbox if commits are missing, that is, if the first batch without a commit was
-    finished, or a batch after it was started."""
+    """Raise DamagedOutbox if commits are missing: if the first batch without a commit was finished,
+    or if a batch after that one was started."""
     next_ = len(outbox.log)
     ends = f"the commits end with batch {next_ - 1}" if next_ else "there are no commits"
     begun = [batch for home in ("data", "dead") for batch, _ in outbox.attempts(home)]
@@ -67,7 +68,7 @@ def _sweep(outbox: Outbox, commits: Mapping[int, Commit]) -> None:
         for batch, folder in outbox.attempts(home):
             done = commits.get(batch)
             if done is None and batch < next_:
-                # a start does not read such old commits; `tidings pipeline verify` reads all
+                # a start does not read such old commits; `tidings pipeline verify` does
                 continue
             if done is None or folder.name != outbox.folder(batch, done.attempt).name:
                 _move(folder, aside / home)

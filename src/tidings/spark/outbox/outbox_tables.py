@@ -1,11 +1,11 @@
 """An outbox as a table or a stream of Spark, in which each committed batch occurs once.
 
 Spark reads the files of a table itself, with places instead of numbers (numbered_rows.py). A UDF
-joins the numbers, in the workers; a query that does not ask for numbers does not run it.
+joins the numbers, in the workers; a query that does not ask for numbers does not run the UDF.
 
 The offset of a stream is a number of committed batches. So a query that continues from its
-checkpoint reads exactly the batches that it has not read, and a repeated micro-batch has the same
-rows, because committed files never change.
+checkpoint reads exactly the batches that it has not read before; if a micro-batch is repeated, it
+has the same rows, because committed files never change.
 """
 
 from __future__ import annotations
@@ -107,12 +107,11 @@ def _stored_schema(wanted: StructType) -> StructType:
 def join_numbers(
     spark: SparkSession, rows: DataFrame, known: str | Mapping[str, RowNumbers]
 ) -> DataFrame:
-    """Rows that Spark read from the files of an outbox, with their positions within a partition
-    replaced by their numbers.
-    `known` is the path of the outbox, whose commits each task reads; or the numbers of the files,
-    if there are few files."""
+    """Rows that Spark read from an outbox's files, with numbers in the place of positions within a
+    partition. `known` is the path of the outbox, whose commits each task reads; or the numbers of
+    the files, if there are few files."""
     if PLACE not in rows.columns:
-        return rows  # an older release wrote all files, with numbers
+        return rows  # all files are from an older release, and already have numbers
     arrow_udf: Any = f.arrow_udf  # type: ignore[attr-defined]
     kinds = f"struct<{NOTIFICATION}: long, {NUMBERS}: array<long>>"
     udf = arrow_udf(send_to_workers(spark, _number_rows(known)), kinds)

@@ -1,7 +1,8 @@
 """Files that survive a crash of the process or the machine, and that reveal any modification.
 
-A file written here is either complete or absent: its bytes are on disk before it gets its name,
-and the name is on disk before the call returns. Only the owner can access files and folders.
+A file written here is either complete or absent: its bytes are on disk before it gets its name, and
+the name is on disk before the call returns. Only the user that runs the process can access the
+files and folders.
 
     sealed    9f86d081884c7d659a2feaa0c55ad015 {"batch":42,...}
               digest                           data, in one line

@@ -5,9 +5,9 @@
     tidings-stream      added by tidings: the stream's id, which the outbox and the spool store too
 
 Spark renames these files into place but does not sync them. After a power failure, the last of
-these files may be missing. Spark would then form a new batch 42 from other rows, and an outbox that
-already has a batch 42 would skip it. So these files are synced before any file of a batch is
-written, and the batch's pin has a digest of its offsets.
+these files may be missing. Without them, Spark would form batch 42 again from other rows, and an
+outbox that already has a batch 42 would skip it. So these files are synced before any file of a
+batch is written, and the batch's pin has a digest of its offsets.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class SparkCheckpoint:
         for path in (*new, *{path.parent for path in new}):
             try:
                 sync(path)
-            except FileNotFoundError:  # an old file, which Spark has just compacted
+            except FileNotFoundError:  # an old file, removed by Spark in a compaction
                 continue
         self._synced = there
         return hashlib.sha256(content).hexdigest()[:32]
@@ -72,7 +72,7 @@ class SparkCheckpoint:
     def files(self, batch: int) -> list[Path]:
         """The files that a batch is read from, if the source is a folder of files.
 
-        Spark itself treats a missing file as an empty one.
+        Spark itself treats a missing file as if it were empty.
         """
         upto = self._log_offset(batch)
         before = self._log_offset(batch - 1) if batch else -1

@@ -10,8 +10,8 @@ is replayed once:
     2. _tidings/replayed/NAME   its letters, synced
     3. source/NAME              the file is renamed
 
-If the process is killed before step 2, nothing was replayed. If it is killed after step 2, the next
-replay does step 3.
+If the process is killed before step 2 is done, the letters do not count as replayed. If the process
+is killed after step 2, the next replay does step 3.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Record(msgspec.Struct, frozen=True):
 
 
 def read_letters(reader: OutboxReader, first: int = 0, end: int | None = None) -> Iterator[Letter]:
-    """The letters of an outbox, batch by batch. One file is in memory at a time, in pieces."""
+    """The letters of an outbox, batch by batch. The files are read one at a time, and in pieces."""
     for commit in reader.commits(first, end):
         row = 0
         for file in reader.files(commit, dead=True):
@@ -152,7 +152,8 @@ def _finish(outbox: Outbox) -> dict[str, _Record]:
 def _sort_out(
     settings: Settings, form: str, letters: list[Letter]
 ) -> tuple[list[Letter], list[Letter]]:
-    """The letters that now fit the columns, and the other letters with the current reason."""
+    """The letters that now fit the columns, and the other letters with the reasons why they do not
+    fit."""
     if not letters:
         return [], []
     decoded = _decode(settings, form, [one.raw for one in letters])

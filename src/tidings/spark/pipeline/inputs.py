@@ -71,7 +71,7 @@ def open_subscriptions(settings: Settings, folder: Path, *, patient: bool = True
 
 def find_description(settings: Settings, folder: Path) -> Description | None:
     """The declaration of a pipeline's channel; None if only the owner of the channel knows it.
-    `folder` is as in `open_subscriptions`."""
+    `folder` means the same as in `open_subscriptions`."""
     given = settings.subscriptions
     if given.channel is not None:
         return read_description(folder)
@@ -90,7 +90,7 @@ def declare_columns(settings: Settings, said: Description | None) -> Settings:
         _need_declared(settings, said)
     columns = {} if is_read else dict(said.attributes or {})
     if "subject" in columns and not has_column(settings, "subject"):
-        del columns["subject"]  # a channel always declares this attribute
+        del columns["subject"]  # every channel declares `subject` by itself
     found = msgspec.structs.replace(
         settings, columns=columns, extra="open" if is_read else extra_of(said)
     )
@@ -120,8 +120,8 @@ def _place(settings: Settings) -> str:
 def load_checked_view(settings: Settings, schema: StructType, wanted: Subscriptions) -> View:
     """The current view of the subscriptions, after checking that it fits the source's columns.
 
-    The check also covers filters that were dropped since the last compilation. So if the check
-    fails, the latest version is compiled and checked again.
+    Filters that were dropped after the last compilation are checked too. So if the check fails, the
+    latest version is compiled again and checked again.
     """
     view = wanted.view(wanted.version)
     try:

@@ -82,7 +82,7 @@ def _inspect(
 ) -> Inspection:
     source = settings.source
     need_log(settings)
-    # the channel also declares the columns
+    # the channel is opened first, because it may declare the columns
     subscriptions = open_subscriptions(settings, folder, patient=False)
     stack.callback(subscriptions.close)
     settings = declare_columns(settings, subscriptions.description)

@@ -1,4 +1,4 @@
-"""Tags a user's own table or stream with subscriptions that change while it runs.
+"""Tags a user's own table or stream with subscriptions that change while the stream runs.
 
     stream   ──> each task reads the log when it begins, and takes its latest version
     table    ──> one version for all rows, taken when `tag_live` is called: in `foreachBatch`,
@@ -57,13 +57,13 @@ def tag_live(
     `nodes`, as `output` says, and `version`, the version of the subscriptions.
 
     `subscriptions` is the folder of a change log, which every worker can read, or the log itself.
-    Changes to it take effect while a stream runs: each task takes the latest version when it
+    Changes to the log take effect while a stream runs: each task takes the latest version when it
     begins, so the rows of a micro-batch may have different versions. A table gets one version.
 
-    `columns` are the columns that filters may test; the default is all. `attributes` are those
-    that the channel declares; if it declares none yet, they are its first declaration. Raises
-    AttributesError if a current filter tests a column that is missing or has another type. If a
-    filter that is added later tests a missing column, it matches nothing, and a worker logs a
+    `columns` are the columns that filters may test; the default is all. `attributes` are those that
+    the channel declares; if the channel declares none yet, they become its first declaration.
+    Raises AttributesError if a current filter tests a column that is missing or has another type.
+    If a filter that is added later tests a missing column, it matches nothing, and a worker logs a
     warning. A NeverTrueWarning names current subscriptions that can never match.
     """
     from pyspark.sql import functions as f
@@ -95,8 +95,8 @@ def tag_live(
     kind = _id_type(view, output)
     tagger = make_live_tagger(str(path), attributes, names or ["none"], output, kind)
     run = send_to_workers(df.sparkSession, tagger)
-    # The function is marked as not deterministic, so that Spark does not run it once for each of
-    # the two columns.
+    # The function is marked as not deterministic, so that Spark does not call it for each of the
+    # two columns separately.
     udf = arrow_udf(run, kinds).asNondeterministic()
     sent = [f.col(f"`{name.replace('`', '``')}`") for name in names] or [f.lit(True)]
     kept = [f.col(f"`{name.replace('`', '``')}`") for name in df.columns]
@@ -106,8 +106,8 @@ def tag_live(
 
 def _check_view(df: DataFrame, followed: FollowedSubscriptions, version: int) -> View:
     """The view of a version, after checking that it fits the columns. A filter that was dropped
-    since the last compilation does not count: if the check fails, the log is compiled and checked
-    again."""
+    after the last compilation does not count: if the check fails, the log is compiled again, and
+    checked again."""
     view = followed.view(version)
     try:
         check_columns(df.schema, view)

@@ -16,7 +16,7 @@ from tidings.spark.session.session import cluster_session, local_session, prepar
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:, *(\d+))?\])?")  # cores, attempts per task
+_LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:, *(\d+))?\])?")  # groups: cores, attempts per task
 
 
 def session_for(settings: Settings) -> SparkSession:
@@ -83,8 +83,8 @@ def _is_running() -> bool:
 
 
 def _need_connector(spark: SparkSession) -> None:
-    """Refuse a session without the connector before any batch is committed, because a sink could
-    not write the batch. `load` only looks for the classes; it does not contact a broker."""
+    """Refuse a session without the Kafka connector now; otherwise a batch would be committed and
+    the sink could not write it. `load` only looks for the classes; it does not contact a broker."""
     try:
         nobody = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "none"}
         spark.read.format("kafka").options(**nobody).load()

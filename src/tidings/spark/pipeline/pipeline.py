@@ -6,12 +6,12 @@
 If the pipeline stops at any point, the batch is repeated with the pinned version and the rows in
 Spark's checkpoint, and it is committed only once. A committed batch is numbered by the log of its
 subscriptions (store/numbers), which recognises a batch that it has already numbered. If the
-subscriptions have no log, the outbox has its own log of numbers. If they come from a channel, the
-rendezvous point numbers the notifications that are handed over.
+subscriptions have no log, the outbox has its own log of numbers. If the subscriptions come from a
+channel, the rendezvous point numbers the notifications that are handed over.
 
 Sinks get a batch after its commit; they may get it more than once and must recognise repeats. With
-a channel sink, the next batch begins only when the owner of the channel has the previous one, so an
-owner that is down or slow delays the stream.
+a channel sink, the next batch begins only when the owner of the channel has received the previous
+batch, so an owner that is down or slow delays the stream.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ class Pipeline:
 
         The pipeline locks the outbox until `close`; an outbox locked by another process is refused.
         """
-        # the pipeline was started before and holds the lock; a batch of that run may still be
-        # running, so the outbox is not checked and cleaned again
+        # this pipeline was started before and holds the lock; a batch of the earlier run may still
+        # be running, so the outbox is not checked and cleaned again
         if self._lock is not None:
             return self._start()
         self._lock = self.outbox.take_lock()
@@ -180,7 +180,8 @@ class Pipeline:
                 f"version (no row of the batch was handed over)"
             ) from problem
         if known is None:
-            # the time is read first, so that the version includes all changes before that time
+            # read the time before the version, so that the version includes all changes before that
+            # time
             micros = time.time_ns() // 1000
             version, before = self.subscriptions.latest(), self.outbox.read_commit(batch - 1)
             self._take_declaration()
@@ -341,7 +342,7 @@ class Pipeline:
 
     def _known_counters(self, batch: int) -> dict[int, int]:
         """The counters before a batch. Counters in memory are used only if they belong to the
-        previous batch, because a failed commit may be on disk but not in memory."""
+        previous batch: after a failed commit, the disk may have a batch that they do not count."""
         known, self._counters = self._counters, None
         if known is not None and known[0] == batch - 1:
             return known[1]
@@ -375,7 +376,7 @@ class Pipeline:
 
     def interrupt(self) -> None:
         """Stop waiting for the owner of the channel, so that a batch that waits for it fails."""
-        # this is None if the subscriptions could not be opened
+        # `subscriptions` is not set if the subscriptions could not be opened
         followed = getattr(self, "subscriptions", None)
         if isinstance(followed, FollowedChannel):
             followed.owner.stop.set()
@@ -417,7 +418,7 @@ def _for_channel(source: OpenedSource, settings: Settings, began: int) -> ForCha
     if settings.subscriptions.channel is None:
         return None
     tested = None
-    if source.format == "typed":  # a filter may name a column that can't be compared
+    if source.format == "typed":  # a filter could name a column whose type can't be compared
         tested = tuple(one.name for one in source.schema if family_of(one.dataType) is not None)
     if not settings.hands_over:
         return ForChannel(tested)

@@ -12,7 +12,7 @@
     [[sinks]]                       further receivers of matched notifications
     [spark]                         master, settings
 
-Paths are relative to the file.
+Paths in a pipeline file are relative to its folder.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ Sink = ConsoleSink | KafkaSink | ChannelSink
 
 
 class SparkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    master: str = "local[2,4]"  # up to 4 attempts per task; `local[2]` would allow only one attempt
+    master: str = "local[2,4]"  # up to 4 attempts per task; `local[2]` alone allows one
     remote: str | None = None
     settings: dict[str, str] = {}
 
@@ -255,8 +255,8 @@ def load_settings(path: str | Path) -> Settings:
 
 def _read_folder(found: Settings) -> Settings:
     """The settings, with the folder of a channel treated as a log. If batches are handed over, the
-    settings stay as they are, because the pipeline then needs a rendezvous point. The nodes have
-    the same numbers either way."""
+    settings stay as they are, because the pipeline then needs a rendezvous point. Whether the
+    channel is treated as a log or not, the nodes have the same numbers."""
     given = found.subscriptions
     if given.channel is None or scheme_of(given.channel) or found.hands_over:
         return found
@@ -281,7 +281,7 @@ def _problems(found: Settings) -> Iterator[Problem]:
 
 
 def _sentences(found: Settings) -> Iterator[str]:
-    """One sentence for each problem; each begins with the place."""
+    """One sentence for each problem, which begins with the name of the setting."""
     source, subscriptions = found.source, found.subscriptions
     given = (subscriptions.log, subscriptions.snapshot, subscriptions.channel)
     if sum(one is not None for one in given) != 1:
@@ -306,7 +306,7 @@ def _sentences(found: Settings) -> Iterator[str]:
         yield f"sinks[{channels[1]}].kind: found 'channel' again, expected it once"
     asks = subscriptions.channel is not None and (bool(channels) or _is_address(found))
     asks = asks or _is_declared(found)
-    if not asks or found.columns:  # otherwise the channel declares the columns
+    if not asks or found.columns:  # not if the channel declares the columns
         yield from find_column_problems(found)
     if found.extra is not None and not is_json(found):
         yield f'extra: found "{found.extra}", expected none, because the source is not JSON'
@@ -320,7 +320,7 @@ def _sentences(found: Settings) -> Iterator[str]:
     if isinstance(source, Feeds) and not source.urls:
         yield "source.urls: found none, expected at least one"
     for name, number, least, most in _numbers(found):
-        if number is not None and not least <= number <= most:  # also true for NaN
+        if number is not None and not least <= number <= most:  # this also catches NaN
             yield f"{name}: found {_show_number(number)}, expected {least} to {most:,}"
     for name, text in paths_of(found):
         if not text or "\0" in text:
@@ -360,7 +360,7 @@ def _secret_sentences(found: Settings, when: str) -> Iterator[str]:
 
 
 def _is_declared(found: Settings) -> bool:
-    """Whether the folder of the subscriptions declares attributes already."""
+    """Whether the channel of the subscriptions' folder already declares attributes."""
     place = found.subscriptions.log or found.subscriptions.channel
     if place is None or scheme_of(place) or not (found.at(place) / "lock").exists():
         return False

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 def hand_over_to(
     sink: ConsoleSink | KafkaSink, rows: DataFrame, stream: str, console: TextIO | None = None
 ) -> None:
-    """Give the rows of a batch to a sink. A console sink writes to `console`, by default stdout."""
+    """Send the rows of a batch to a sink. A console sink writes to `console`, by default stdout."""
     if isinstance(sink, ConsoleSink):
         table: Any = rows.orderBy("notification")
         out = sys.stdout if console is None else console
-        # this works like `show`, which can only write to stdout
+        # `_show_string` returns the text that `show` would write to stdout
         out.write(table._show_string(sink.rows, 60, False) + "\n")
         out.flush()
     elif isinstance(sink, KafkaSink):

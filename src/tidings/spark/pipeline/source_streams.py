@@ -68,9 +68,9 @@ def read_files(
     settings: Settings, df: DataFrame, files: Sequence[Path], spark: SparkSession
 ) -> DataFrame:
     """The rows of the files of a batch, with the columns that are declared now. A column that a
-    file lacks is null. `df` has these rows with the columns of the stream; it is returned if these
-    columns are the declared ones, and also if a file has undeclared columns, which Spark
-    refuses."""
+    file lacks is null. `df` has the same rows, with the columns of the stream. `df` itself is
+    returned in two cases: if its columns are the declared ones, and if a file has undeclared
+    columns, because Spark refuses such a file."""
     source = settings.source
     if not isinstance(source, Files) or source.format == "json" or not settings.columns:
         return df
@@ -83,7 +83,7 @@ def read_files(
     by_header: dict[tuple[str, ...], list[Path]] = {}
     for path in files:
         header = tuple(read_header(path))
-        if header:  # otherwise the file has no rows
+        if header:  # a file without a header has no rows
             by_header.setdefault(header, []).append(path)
     names = [*columns.names, CORRUPT]
     is_usual = all([*header, CORRUPT] == df.columns == names for header in by_header)
@@ -127,7 +127,7 @@ def _open_files(settings: Settings, source: Files, spark: SparkSession) -> Opene
     if not path.is_dir():
         raise TidingsError(f"source.path: there is no folder {path}")
     # By default Spark silently skips files that are a week older than the newest one. A file that
-    # is moved into the folder keeps its old modification time, so the limit is raised.
+    # is moved into the folder keeps its old modification time, so the limit is set to 100 years.
     reader = spark.readStream.option("maxFileAge", "36500d")
     if source.files_per_trigger is not None:
         reader = reader.option("maxFilesPerTrigger", source.files_per_trigger)

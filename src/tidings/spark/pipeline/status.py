@@ -23,9 +23,9 @@ from tidings.spark.outbox.outbox import Commit, Outbox, Pin
 from tidings.spark.pipeline.settings import Feeds, Settings
 
 ALL = 0  # the counter of all notifications, see numbering.py
-LETTERS = 5  # the most reasons shown
-FOLDERS = 20  # the most folders of dead letters that are searched
-ROWS = 16_384  # the most dead letters in memory at once
+LETTERS = 5  # at most this many reasons are shown
+FOLDERS = 20  # at most this many folders of dead letters are searched
+ROWS = 16_384  # at most this many dead letters are in memory at once
 
 
 class Totals(msgspec.Struct):

@@ -1,9 +1,9 @@
 """A pipeline that can be stopped between two batches, and that reports why it failed.
 
-Stopping a query in the middle of a batch is harmless, as the batch is repeated, but it wastes work.
-So the running batch is allowed to finish, unless that takes too long. The next batch is refused
-before any of its files is written. By then the rows of that batch are in Spark's checkpoint, so
-Spark will repeat it.
+Stopping a query in the middle of a batch does no harm, because the batch is repeated, but it wastes
+work. So the running batch is allowed to finish, unless that takes too long. The next batch is
+refused before any of its files is written. When it is refused, its rows are already in Spark's
+checkpoint, so Spark will repeat it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class StoppablePipeline(Pipeline):
     ) -> None:
         super().__init__(settings, spark, on_batch)
         self.ending = threading.Event()
-        """Once set, no further batch begins."""
+        """When this is set, no further batch begins."""
         self.batch: int | None = None
         """The running batch."""
         self.failure: Exception | None = None
@@ -61,10 +61,10 @@ class StoppablePipeline(Pipeline):
         """Stop the query after the running batch, or after `grace` seconds. A batch that is cut off
         is repeated at the next start.
 
-        After a batch, Spark records that it is done; if the query is stopped before that, the batch
-        is handed over again. So `end` waits while a trigger is active. But if no batch is running,
-        the trigger may just be waiting for an unresponsive source, so `end` waits at most NOTING
-        seconds.
+        After a batch, Spark records that the batch is done; if the query is stopped before the
+        record is written, the batch is handed over again. So `end` waits while a trigger is active.
+        But a trigger is also active while it waits for an unresponsive source, so if no batch is
+        running, `end` waits at most NOTING seconds.
         """
         self.ending.set()
         patience = time.monotonic() + NOTING
@@ -81,7 +81,7 @@ class StoppablePipeline(Pipeline):
 
     def check(self, query: StreamingQuery) -> None:
         """Raise TidingsError, with a one-sentence message, if the query failed."""
-        if self._cut_off:  # cutting off the batch caused the failure
+        if self._cut_off:  # the batch failed because it was cut off
             return
         if self.failure is not None:
             raise TidingsError(_failure_sentence(self.failure)) from self.failure

@@ -3,16 +3,17 @@
     log        1 2 3 ... 1000 ... 1007          every change has a version
     compiled   [ snapshot 1000 ]  +++++++       later changes are sent with the tasks
 
-A batch uses one version. Changes since the snapshot are sent with its tasks; once there are many, a
-new snapshot is compiled in a separate process while batches continue. The last few snapshots are
-kept, so that a repeated batch finds a snapshot that is old enough; log_snapshots.py describes the
-folder. The driver and each worker verify the digests of a snapshot before they use it.
+A batch uses one version. Changes since the snapshot are sent along with the tasks; when there are
+many, a new snapshot is compiled in a separate process while batches continue. The last few
+snapshots are kept, so that a repeated batch finds a snapshot that is old enough; log_snapshots.py
+describes the folder. The driver and each worker verify the digests of a snapshot before they use
+it.
 
-The attributes are those that the channel declares. If a pipeline file names columns, they are the
-first declaration of a new folder; in other folders, they must agree with the declaration. If the
-channel declares other attributes while the pipeline runs, the latest version is compiled again, and
-the next batch uses them. A batch that is repeated keeps its old version of the subscriptions, but
-uses the new declaration.
+The attributes are those that the channel declares. If a pipeline file names columns, they become
+the first declaration of a new folder; in any other folder, they must agree with the existing
+declaration. If the channel declares other attributes while the pipeline runs, the latest version is
+compiled again, and the next batch uses the new attributes. A repeated batch uses the new
+declaration too, but keeps its old version of the subscriptions.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class FixedSubscriptions:
     """Subscriptions from a snapshot."""
 
     kind = "snapshot"
-    life, description = 0, None  # only channels have a life and a description
+    life, description = 0, None  # a life and a description belong to channels only
 
     def __init__(self, path: str | Path) -> None:
         self.path = str(path) if scheme_of(path) else str(Path(path).absolute())
@@ -88,7 +89,7 @@ class FollowedSubscriptions:
     """Subscriptions from a log of changes."""
 
     kind = "log"
-    identity = ""  # the version alone identifies the state of a log
+    identity = ""  # for a log, the version alone identifies the state
     life = 0  # only channels of a rendezvous point have a life
 
     def __init__(
@@ -100,7 +101,7 @@ class FollowedSubscriptions:
         declares: bool = True,
     ) -> None:
         """`attributes` are the columns that the pipeline names. If the channel declares nothing
-        yet, they are declared, unless `declares` is false."""
+        yet, it declares these columns, unless `declares` is false."""
         self.log = ChangeLog(path, attributes)
         self.name = f"the log {self.log.path}"
         self.home = home_of(self.log.path)
@@ -127,7 +128,8 @@ class FollowedSubscriptions:
         return self.log.version
 
     def latest(self) -> int:
-        """The same as `version`. Unlike a channel, a log can always be read."""
+        """The same as `version`. A log can always be read, whereas the owner of a channel may not
+        answer."""
         return self.log.version
 
     def pin(self, version: int) -> Pinned:
@@ -135,9 +137,9 @@ class FollowedSubscriptions:
         base = self._base(version)
         try:
             if base is None:  # the repeated batch is older than all snapshots
-                raise LogError("no snapshot is old enough")
+                raise LogError("no snapshot is as old as the version of the batch")
             changes = self._changes_since(base, version) if version > base else ()
-        except (LogError, Clash):  # the log may have the state, but lack the changes
+        except (LogError, Clash):  # perhaps the log has the state, but lacks the changes
             try:
                 compile_version(self.log, version, self.home)
             except Clash as clash:
@@ -191,8 +193,9 @@ class FollowedSubscriptions:
         return self.log.numbers if os.access(self.log.path, os.W_OK) else None
 
     def own(self) -> None:
-        """Own the folder, so that commands need not read the log before each change. If another
-        process owns the folder, or the folder is read-only, the pipeline follows it as a reader."""
+        """Own the folder and make the changes of commands, which then need not read the log first.
+        If another process owns the folder, or the folder is read-only, the pipeline follows it as a
+        reader."""
         self.log.own()
 
     def disown(self) -> None:
@@ -215,7 +218,7 @@ class FollowedSubscriptions:
         if self._compiler.is_running:
             return
         for old in self._compiled_versions()[:-KEPT]:
-            if old < base:  # tasks are about to open `base`, which may itself be old
+            if old < base:  # keep `base`, however old: tasks are about to open it
                 remove(self._path(old))
         remove_left_overs(self.home)
         told = str(self.log.path), str(version), str(self._path(base))
@@ -223,8 +226,8 @@ class FollowedSubscriptions:
 
 
 def describe_log(log: ChangeLog) -> Description | None:
-    """The declaration of a log's channel. None if the channel declares nothing, although the
-    pipeline names columns: the pipeline can't declare them in a folder that it may only read."""
+    """The declaration of a log's channel. None if the channel declares nothing, but the pipeline
+    names columns: the folder is read-only, so the pipeline can't declare them there."""
     found = log.told.declaration
     if not found.text and log.attributes is not None:
         return None

@@ -8,8 +8,8 @@
     failures.py   reduces an error of Spark to one sentence
 
 Users get `local_session`, `java_home`, `kafka_jars` and `kafka_settings` from `tidings.spark`; the
-names exported here are for cli, studies and the rest of this room. They are loaded on first use, so
-that `python -m tidings.spark.session.java` runs a module that is not yet loaded. Start at
+names exported here are for cli, studies and the rest of this room. The names are loaded on first
+use, so that `python -m tidings.spark.session.java` runs a module that is not yet loaded. Start at
 session.py.
 """
 

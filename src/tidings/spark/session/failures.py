@@ -52,7 +52,7 @@ def sentence_of(problem: BaseException) -> str:
         named = _FILE.search(text)
         return _shorten(
             f"{named[1] if named else 'a CSV file'}: the header does not match the declared "
-            "columns; expected only names of those, each at most once"
+            "columns; expected only names of declared columns, each at most once"
         )
     kafka = _sentence_on_kafka(text)
     if kafka:

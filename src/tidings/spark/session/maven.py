@@ -1,7 +1,8 @@
 """Fetches jars from Maven Central, once, into the user's cache.
 
-The jars are connectors for Spark, which are not on PyPI. The program mvn fetches them if it is
-installed, because it knows the user's mirrors and proxies; otherwise they are downloaded directly.
+The jars are connectors for Spark, which are not on PyPI. If the program mvn is installed, it
+fetches the jars, because it knows the user's mirrors and proxies; otherwise the jars are downloaded
+directly.
 
 Invariant: a folder of jars is either complete or absent, and every jar has the requested digest. A
 folder is filled under another name, checked, and then renamed.
@@ -26,11 +27,11 @@ from tidings.spark.session.java import java_home
 CENTRAL = "https://repo.maven.apache.org/maven2"
 
 _TIMEOUT = 600  # seconds for all jars together, which are ten megabytes
-_WAITING = 60  # the most seconds without receiving a byte
+_WAITING = 60  # a download fails after this many seconds without a byte
 
 # Only these jars are fetched, not their dependencies, which a mirror may lack. Spark's POM files
-# name a mirror that not everyone can reach. A repository that is declared under the same id takes
-# precedence over that mirror.
+# name a mirror that not everyone can reach. A repository that is declared here takes precedence
+# over a mirror with the same id in those files.
 _POM = """\
 <project>
   <modelVersion>4.0.0</modelVersion>
@@ -62,7 +63,7 @@ def fetch_jars(wanted: Mapping[str, str], folder: Path) -> list[Path]:
     if not folder.is_dir():
         _fill_folder(wanted, folder)
     jars = [folder / jar_name(coordinate) for coordinate in wanted]
-    _check_jars(jars, wanted, f"remove {folder}, and they are fetched again")
+    _check_jars(jars, wanted, f"remove {folder}, and the jars are fetched again")
     return jars
 
 
@@ -93,7 +94,7 @@ def _fill_folder(wanted: Mapping[str, str], folder: Path) -> None:
             else:
                 _download(wanted, jars)
             files = [jars / jar_name(coordinate) for coordinate in wanted]
-            _check_jars(files, wanted, "ask those who run your mirror of Maven Central")
+            _check_jars(files, wanted, "ask the operator of your mirror of Maven Central")
     except OSError as error:
         raise EnvironmentProblem(f"the jars can't be stored in {folder}: {error}") from error
 

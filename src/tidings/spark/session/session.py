@@ -87,8 +87,8 @@ def _settings(cores: int) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
         "spark.sql.session.timeZone": "UTC",
-        # Spark's default of 200 is meant for a cluster; on one machine, each further partition only
-        # costs a task.
+        # Spark's default of 200 is meant for a cluster; on one machine, partitions beyond the
+        # number of cores gain nothing, and each costs a task.
         "spark.sql.shuffle.partitions": str(cores),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

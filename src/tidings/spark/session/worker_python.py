@@ -1,9 +1,9 @@
-"""Which Python Spark's workers run, and what they report if it lacks tidings.
+"""Chooses the Python of Spark's workers, and reports a Python that lacks tidings.
 
-PySpark starts workers with the `python3` on the PATH unless PYSPARK_PYTHON is set. In a virtual
-environment that is not activated, that `python3` is another Python. In a local session, workers run
-the Python of the driver. On a cluster, only the user knows the right Python, so a worker without
-tidings says what to do.
+If PYSPARK_PYTHON is not set, PySpark starts workers with the `python3` on the PATH. If a virtual
+environment is not activated, that program is a Python outside the environment. In a local session,
+workers run the Python of the driver. On a cluster, only the user knows the right Python, so a
+worker without tidings says what to do.
 """
 
 from __future__ import annotations

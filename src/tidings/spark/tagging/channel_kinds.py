@@ -1,7 +1,7 @@
 """The kind of a channel in the processes of a pipeline: the driver and the workers.
 
 Each process needs the code of the kind: an application's class, and the predicates that filters may
-call, in the versions that the channel uses. No code comes from the channel.
+call, in the versions that the channel uses. No code is taken from the channel itself.
 """
 
 from __future__ import annotations

@@ -58,11 +58,11 @@ def check_columns(
 ) -> list[str]:
     """Return the columns that filters test, in the order of the table.
 
-    Raises AttributesError if a column is missing, has a type that filters can't compare, or
-    does not have the type that a filter expects, or that was declared when the filters were
-    compiled. Without `strict`, a missing column counts as null. With `errors="collect"`, filters
-    that expect another type are kept, although the tests in question never pass, and a
-    MisfitWarning names them.
+    Raises AttributesError if a column is missing or has the wrong type: one that filters can't
+    compare, one that differs from the type that a filter expects, or one that differs from the type
+    that was declared when the filters were compiled. Without `strict`, a missing column counts as
+    null. With `errors="collect"`, filters that expect another type are kept, although their tests
+    of that column never pass, and a MisfitWarning names these filters.
     """
     if errors not in ("raise", "collect"):
         raise TidingsError(f"found errors={errors!r}, expected 'raise' or 'collect'")
@@ -164,8 +164,8 @@ def _check_declared(kind: DataType, path: tuple[str, ...], declared: str | None)
 
 
 def type_at(schema: StructType, path: Path) -> DataType:
-    """The type at a path. A field of a list is the list of that field in each element, and a field
-    of a map is the value of that key."""
+    """The type at a path. For a list, a field is the list of that field in each element; for a map,
+    a field is the value of that key."""
     from pyspark.sql.types import ArrayType
 
     kind: DataType = schema

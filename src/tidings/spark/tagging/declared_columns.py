@@ -5,7 +5,7 @@ maps.
     table      lines: array<struct<sku: string, price: string>>     attrs: struct<k1: bigint, ...>
     result     lines: array<struct<sku: string, price: double>>     attrs: map<string, double>
 
-Only the value that can't be converted becomes null; a cast of a whole array would make the array
+Only a value that can't be converted becomes null; a cast of a whole array would make the array
 null. Columns that are not declared, or whose shape is not the declared one, stay as they are. A
 JSON object, which Spark reads as a struct with all keys that occur, becomes a map without the keys
 that are null.

@@ -42,8 +42,8 @@ def tag(
     - `nodes`: for each row, the numbers of the lowest nodes of the content graph that match it;
     - `subscriptions`: the ids of the subscriptions that match it;
     - `pairs`: one row for each match of a row and a subscription, with the subscription's id;
-    - `parts`: for each row, the subscriptions that match it and whose filters have named parts, as
-      structs of `id` and `names`, the parts that are true.
+    - `parts`: for each row, a list with a struct for each subscription that matches the row and
+      whose filter has named parts: `id`, and `names`, which lists the named parts that are true.
 
     `snapshot` is a directory that every worker can read, which may be at an address such as
     s3a://bucket/snapshot; or a Snapshot, which must be saved in such a directory if workers may run
@@ -52,9 +52,9 @@ def tag(
     Raises AttributesError, which names the subscriptions, if the table lacks a column that filters
     test, if the type of the column can't be compared, or if a filter does not fit that type
     (`city > 5` on strings, `hour(time)` on strings, `length(qty)` on numbers). With `strict=False`,
-    a missing column counts as null. With `errors="collect"`, a MisfitWarning names the filters that
-    don't fit, and the tests in question never pass. A NeverTrueWarning names subscriptions that can
-    never match.
+    a missing column counts as null. With `errors="collect"`, a MisfitWarning names the filters with
+    tests that don't fit their columns; these tests never pass. A NeverTrueWarning names
+    subscriptions that can never match.
     """
     from pyspark.sql import functions as f
 
@@ -173,6 +173,6 @@ def _save(snapshot: Snapshot) -> Path:
         try:
             new.rename(place)
         except OSError:
-            if not place.is_dir():  # otherwise an equal snapshot is already there
+            if not place.is_dir():  # a folder at this place holds an equal snapshot
                 raise
     return place

@@ -7,8 +7,9 @@
     adoption.py          the owner's side: prepares a bulk, and commits it
     adoption_request.py  the side of commands: hands a snapshot over, and finds its outcome
 
-While a bulk is written, nodes and subscriptions come and go. So the numbers of the bulk begin after
-a gap, and before the bulk is committed, the log is checked for changes that affect it.
+While a bulk is written, other nodes and subscriptions may be added, and may end. So a gap is left
+before the numbers of the bulk, and before the bulk is committed, the log is checked for changes
+that affect it.
 
 Used by change_log.py, and by broker. Start at adoption.py.
 """

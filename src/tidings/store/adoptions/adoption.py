@@ -69,7 +69,7 @@ class Adoption:
 
     def commit(self, journal: FileJournal) -> int:
         """Adopt the bulk; return the version, or 0 if the channel has changed so that the bulk must
-        be prepared again. When this is called, no record may be waiting to be written. Raises
+        be prepared again. No record may be waiting to be written when this is called. Raises
         TidingsError if an id has been subscribed meanwhile."""
         assert self._prepared is not None
         record, shared = self._prepared

@@ -33,7 +33,8 @@ def hand_snapshot(
 ) -> int:
     """Let the owner of a folder adopt a snapshot; return the version. If nobody owns the folder any
     more, `settle` is called, which makes the log readable after a dead owner, and then `adopt`,
-    which adopts the snapshot in this process. Both raise Owned if there is another owner."""
+    which adopts the snapshot in this process. If there is another owner, both functions raise
+    Owned."""
     asked = Adopt(f"incoming-{(mark := uuid.uuid4().hex[:8])}", mark, owner)
     place, died = folder / f.BULKS / asked.name, b""
 

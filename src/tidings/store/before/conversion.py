@@ -4,9 +4,9 @@
     converted/    a finished one, whose files are moved up; any process can continue that
     aside/        the old files, in a folder named after the id of the new log
 
-Versions, ids, texts and node numbers stay the same. Nodes that have no subscription any more, but
-whose filters are known, stay too: a filter that returns gets its old number until a rendezvous
-point removes the node.
+Versions, ids, texts and node numbers stay the same. Nodes without subscriptions stay too if their
+filters are known: a filter that is added again gets its old number, until a rendezvous point
+removes the node.
 
 If a log was written before null and absent were distinguished, its identities are computed again
 from the texts. If a journal has the current format, but no version in its end mark, the version is
@@ -34,7 +34,7 @@ from tidings.store.journal.rows import SQL, encode_rows, entry_of
 from tidings.store.journal.state import JournalState, StoredNode, StoredSubscription
 
 MAKING, MADE, ASIDE = "converting", "converted", "aside"
-MOST = 10_000  # the most changes in a group; a group takes one sync
+MOST = 10_000  # a group has at most this many changes, and takes one sync
 LOST = b"lost"  # the identities of lost nodes began with this
 
 KeyOf = Callable[[str, str], bytes | None]
@@ -72,14 +72,14 @@ def _read(folder: Path) -> OldLog | None:
     if f.read_format(folder) is not None:
         raise LogError(
             f"found {folder / CHANGES}, which an older version of tidings wrote next to the log; "
-            "move it away, and repeat the changes in it"
+            "move this folder elsewhere, then make the changes that it records again"
         )
     files = text_log.files_of(folder)
     if (folder / CHANGES).exists():
         if files:
             raise LogError(
                 f"found {files[0]}, which an older version of tidings wrote next to the log; move "
-                "it away, and repeat the changes in it"
+                "this file elsewhere, then make the changes that it records again"
             )
         return old_log.read(folder)
     return text_log.read(folder) if files else None
@@ -149,7 +149,7 @@ def _state(old: OldLog) -> JournalState:
 
 def _identities(old: OldLog, key_of: KeyOf) -> dict[int, bytes]:
     """The identities of the nodes. If two nodes would get the same identity, the later node keeps
-    its old one."""
+    its old identity."""
     known = {node: key for node, key in enumerate(old.base.keys, 1) if key[:4] != LOST}
     known |= {one.node: one.key for one in old.records if one.key}
     if old.has_identities:
@@ -184,7 +184,7 @@ def _add_versions(folder: Path) -> None:
     walk, replay = log.walk(state.at), LossReplay(state)
     try:
         replay.apply(walk)
-    except ValueError as problem:  # such as the log of an outbox's commits
+    except ValueError as problem:  # for example, it is the log of an outbox's commits
         raise LogError(f"{folder} has a log, but not that of a channel: {problem}") from None
     if losses := log.losses(walk):
         raise damage_error(folder, losses[0], 0, 0)

@@ -1,4 +1,4 @@
-"""Says in which older format a folder is, for those who convert it on purpose."""
+"""Names the older format of a folder, for the command that converts folders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidings.store.journal.sqlite_journal import MAGIC, SUFFIX, is_before as is_
 
 def find_format(path: Path) -> str:
     """The older format of a log or a journal, in words; empty if it has the current format. Raises
-    EnvironmentProblem if there is neither, or if a later release wrote it."""
+    EnvironmentProblem if there is no log and no journal, or if a later release wrote it."""
     if path.is_file():
         with path.open("rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
@@ -44,7 +44,7 @@ def find_format(path: Path) -> str:
 
 
 def list_copies(path: Path) -> list[Path]:
-    """Where the files of older formats are now."""
+    """Where the files of older formats were moved."""
     old = path.with_name(path.name + SUFFIX)
     aside = path / ASIDE
     found = sorted(one for one in aside.iterdir() if one.is_dir()) if aside.is_dir() else []

@@ -5,8 +5,8 @@
     changes/checkpoint                     magic, size of the body, its digest, the body
     changes/identities                     the version of the rules for identities, if it is 2
 
-Nodes were numbered 1, 2, 3 and so on, independently of the versions, and a filter kept its number
-forever.
+Nodes were numbered 1, 2, 3 and so on, independently of the versions; the number of a filter never
+changed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class OldLog(msgspec.Struct, frozen=True):
     first: int
     records: list[ChangeRecord]
     has_identities: bool = False
-    """Are its identities those of the present rules?"""
+    """Whether the identities were computed by the present rules."""
 
 
 _decode = msgspec.msgpack.Decoder(Checkpoint).decode

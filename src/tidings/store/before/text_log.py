@@ -67,7 +67,8 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def _is_binary(path: Path) -> bool:
-    """Whether a file is a segment of a log of groups, which may have the same name."""
+    """Whether a file is a segment of a log of groups; segments of both formats may have the same
+    name."""
     with path.open("rb") as file:
         return file.read(len(SEGMENT_MAGIC)) == SEGMENT_MAGIC
 
@@ -163,8 +164,8 @@ def _decode_line(line: bytes) -> _Line | None:
 
 def _is_unfinished(line: bytes, rest: list[bytes], version: int) -> bool:
     """Whether a line is incomplete because its writer died, and not because of damage. A process
-    that dies leaves the beginning of a line. A machine that dies leaves zeros where data did not
-    reach the disk, followed only by lines of the same group."""
+    that dies leaves the beginning of a line. When a machine dies, zeros take the place of data that
+    did not reach the disk; after the zeros, there are only lines of the same group."""
     if not line.endswith(b"\n"):
         return _decode_line(line[:-1] + b"\n") is None
     later = [one for one in map(_decode_line, rest) if one is not None]

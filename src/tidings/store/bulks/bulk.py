@@ -1,8 +1,8 @@
 """The mapped files of a bulk, and what can be looked up in them.
 
 The node at a place has the number `first` + place. If a filter already had a node when the bulk was
-adopted, its place is *shared*: its subscriptions belong to the existing node, and the number of the
-place is never used.
+adopted, its place in the bulk is *shared*: its subscriptions belong to the existing node, and the
+number of that place is never used.
 
 Memory: the files are mapped, 24 bytes per node and 4 per subscription in addition to the snapshot.
 A lookup takes about 20 steps in a sorted array.
@@ -31,7 +31,7 @@ from tidings.store.layered import Layer
 Array = npt.NDArray[Any]
 SORTED, ORDER, SHARED = "sorted.arrow", "order.arrow", "shared.arrow"
 PIECE = 10_000  # rows that are converted to objects at once
-OPEN = 8  # the most bulks that stay open
+OPEN = 8  # at most this many bulks stay open
 _TWO_NUMBERS = struct.Struct(">QQ")
 
 
@@ -78,7 +78,7 @@ class Bulk:
         return self.first + len(self.keys) - 1
 
     def __len__(self) -> int:
-        """The number of nodes, without shared ones."""
+        """The number of nodes, except those shared with the rest of the channel."""
         return len(self.keys) - len(self.shared)
 
     def __contains__(self, node: int) -> bool:
@@ -204,5 +204,6 @@ def _open(path: Path, first: int, identity: str) -> Bulk:
     except SnapshotError as problem:
         raise LostBulk(
             f"subscriptions of the channel are damaged: {problem}; restore '{path}' from a backup, "
-            f"or run `tidings subscriptions repair {path.parent.parent}`, which gives them up"
+            f"or give up the damaged subscriptions with `tidings subscriptions repair "
+            f"{path.parent.parent}`"
         ) from problem

@@ -20,8 +20,8 @@ def write_bulk(
     folder: Path, snapshot: Snapshot, first: int, shared: Mapping[int, int], mark: str = ""
 ) -> tuple[str, str]:
     """Write a snapshot as a bulk whose nodes are numbered from `first` on; return its name, which
-    ends with the mark, and its identity. `shared` has the nodes of places whose filters are in the
-    channel already."""
+    ends with the mark, and its identity. `shared` maps places to the nodes that their filters
+    already have in the channel."""
     home = folder / BULKS
     make_durable_folder(home)
     name = f"{first:020d}-{mark or uuid.uuid4().hex[:8]}"

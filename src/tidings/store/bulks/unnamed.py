@@ -1,8 +1,8 @@
 """Removes unnamed folders: those of bulks that the channel does not use.
 
-A folder is unnamed if its adoption failed half-way, or if all its nodes and subscriptions have
-ended, so that the latest checkpoint leaves it out. After a loss, the entry that named a folder may
-be lost; such a folder is moved aside instead.
+A folder is unnamed if its adoption failed half-way, or if the latest checkpoint leaves it out
+because all its nodes and subscriptions have ended. If data was lost, the entry that named a folder
+may be among it; so unnamed folders are then moved aside instead.
 
 A process that has opened a bulk keeps its files mapped. A reader that has read an older checkpoint,
 but has not opened its bulks yet, finds a folder missing and reads again under the lock of the
@@ -22,7 +22,8 @@ def remove_unnamed(folder: Path, names: Iterable[str]) -> None:
     """Remove all bulks of a channel except those with these names. The caller holds the lock, so no
     snapshot is adopted meanwhile."""
     for path in _list_unnamed(folder, names):
-        # This renames the folder first: a partly removed folder must not have the name of a bulk.
+        # The folder is renamed first, because a partly removed folder must not have the name of a
+        # bulk.
         remove_folder(path)
 
 

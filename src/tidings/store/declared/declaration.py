@@ -106,8 +106,8 @@ def may_store(attributes: Attributes | None) -> bool:
 
 def find_difference(given: Attributes, declared: Attributes | None, where: str) -> str | None:
     """A sentence on how the given attributes differ from those that a channel declares; None if
-    each given attribute is declared with the same type. The channel may declare further attributes.
-    `where` names the channel."""
+    each given attribute is declared with the same type. It makes no difference if the channel
+    declares further attributes. `where` names the channel."""
     if declared is None:
         names = [name for name in given.tree if name != "subject"]
         if not names:
@@ -138,8 +138,8 @@ def _differ(path: Path, given: DataType, declared: DataType | None, where: str) 
 
 
 def join_attributes(given: Attributes, more: Attributes) -> Attributes:
-    """The given attributes, with the missing ones added from `more`. If both have an attribute, the
-    given type is used; a struct gets the fields of both."""
+    """The given attributes, with the missing ones added from `more`. If an attribute is in both,
+    the given type is used; a struct gets the fields of both types."""
     tree: dict[str, DataType] = dict(given.tree)
     for name, kind in more.tree.items():
         tree[name] = _join(tree[name], kind) if name in tree else kind

@@ -1,8 +1,8 @@
 """Follows the declarations in a channel's log.
 
-Only the first part of the checkpoint is decoded, and of the groups after it only the declarations,
-so this stays cheap however many subscriptions there are. A reader that follows a log reads each
-group once.
+Of the checkpoint, only the first part is decoded, and of the groups after it, only the
+declarations. So following a log stays cheap, however many subscriptions it has. A reader that
+follows a log reads each group once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class LastDeclaration(msgspec.Struct, frozen=True):
     version: int = 0
     """The version of the declaration, if the log still has it."""
     had_root: bool = False
-    """Did the channel ever have a rendezvous point?"""
+    """Whether the channel ever had a rendezvous point."""
 
 
 class DeclarationReader:
@@ -84,7 +84,7 @@ class DeclarationReader:
             self._told = msgspec.structs.replace(self._told, had_root=True)
         elif isinstance(thing, t.Renewed) and (
             thing.declaration != self._told.declaration.text
-        ):  # if they are equal, only the set of refused filters changed
+        ):  # an equal declaration is repeated if only the set of refused filters changed
             found = StoredDeclaration.decode(thing.declaration)
             self._told = LastDeclaration(found, thing.version, self._told.had_root)
 

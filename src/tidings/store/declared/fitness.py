@@ -1,11 +1,11 @@
 """Finds out whether the filters of a channel fit another declaration.
 
-A filter keeps its node when the declaration changes, so it must keep its meaning: an attribute that
-a filter tests keeps its type. An attribute that was not declared may get a type, if the filters
-that test it fit that type.
+A filter keeps its node when the declaration changes, so the filter must also keep its meaning: an
+attribute that a filter tests keeps its type. An attribute that was not declared may get a type, if
+the filters that test it fit that type.
 
-Cost: all texts are searched for the names whose types would change, and only the filters that have
-one are parsed. The first declaration of a channel parses all filters.
+Cost: all texts are searched for the names whose types would change, and only the filters that
+contain such a name are parsed. The first declaration of a channel parses all filters.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ def need_fit(
     *,
     only_types: bool = False,
 ) -> None:
-    """Raise DeclarationError, which lists some filters, if any of them uses an attribute that would
-    have another type, or would not be declared. Filters that the channel refuses already are
-    ignored. With `only_types`, filters that would be refused for other reasons are ignored too."""
+    """Raise DeclarationError if any filter uses an attribute that would get another type, or would
+    no longer be declared. The error lists some of these filters. Filters that the channel refuses
+    already are ignored. With `only_types`, filters that would be refused for other reasons are
+    ignored too."""
     found: list[str] = []
     many = 0
     first = ""
@@ -92,8 +93,8 @@ def _unfit(
 
 
 def _find_retyping(was: Filter, before: Attributes | None, after: Attributes | None) -> str:
-    """The reason why a filter would change its meaning, judged by the types of its attributes;
-    empty if it would not."""
+    """The reason why the new types would change the meaning of a filter; empty if they would
+    not."""
     for path in sorted(attributes_of(was.expression)):
         had = None if before is None else before.data_type(path)
         gets = None if after is None else after.data_type(path)
@@ -104,7 +105,8 @@ def _find_retyping(was: Filter, before: Attributes | None, after: Attributes | N
 
 
 def _keeps(had: DataType, gets: DataType | None) -> bool:
-    """Whether a type stays, or its structs only get more fields, which no filter uses yet."""
+    """Whether a type stays the same, or only gets more fields in its structs, which no filter uses
+    yet."""
     if gets is None or had.kind != gets.kind:
         return False
     if had.kind == "struct":
@@ -126,8 +128,8 @@ def _parse(
 
 
 def _find_changes(before: Attributes | None, after: Attributes | None) -> list[str] | None:
-    """The names of attributes whose types would change. None means any name: before, filters could
-    test undeclared attributes, and now they can't."""
+    """The names of attributes whose types would change. None means any name: until now, filters
+    could test undeclared attributes, and with the new declaration they can't."""
     was_open = before is None or not before.closed
     if was_open and not (after is None or not after.closed):
         return None
@@ -137,6 +139,6 @@ def _find_changes(before: Attributes | None, after: Attributes | None) -> list[s
 
 
 def _may_use(one: StoredFilter, names: list[str]) -> bool:
-    """Whether a filter may use one of the names. SQL contains each name exactly as it is declared,
-    unless the name has a backtick."""
+    """Whether it is possible that a filter uses one of the names. The SQL text of a filter contains
+    each name exactly as it is declared, unless the name has a backtick."""
     return one.dialect != "sql" or any("`" in name or name in one.text for name in names)

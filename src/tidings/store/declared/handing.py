@@ -19,8 +19,8 @@ def hand_over_declaration(
     folder: Path, asked: Declare, find: Callable[[], int | None], declare: Callable[[], int]
 ) -> int:
     """Let the owner of a folder declare attributes; return the version. `find` returns the version
-    if they are declared already, otherwise None. If nobody owns the folder any more, `declare`
-    declares them in this process; it raises Owned if there is another owner."""
+    if the attributes are declared already, otherwise None. If nobody owns the folder any more,
+    `declare` declares the attributes in this process; it raises Owned if there is another owner."""
     died = b""
     while True:
         try:

@@ -46,7 +46,7 @@ class EndMarkFile:
     def __init__(self, folder: Path) -> None:
         self._path = folder / NAME
         self._handle = -1
-        self._seen: list[tuple[int, EndMark] | None] | None = None  # the slots, when last read
+        self._seen: list[tuple[int, EndMark] | None] | None = None  # the slots, as last read
 
     def read(self) -> EndMark | None:
         """The newest intact mark, or None."""
@@ -55,7 +55,8 @@ class EndMarkFile:
         return max(marks, key=lambda one: one[0])[1] if marks else None
 
     def write(self, mark: EndMark, *, sync: bool = False) -> None:
-        """Write the mark; with `sync`, wait for the disk. Call `read` first."""
+        """Write the mark; if `sync` is set, wait until the mark is on the disk. Call `read`
+        first."""
         slots, self._seen = self._slots() if self._seen is None else self._seen, None
         turn = max((one[0] for one in slots if one is not None), default=0) + 1
         if self._handle < 0:
@@ -79,7 +80,8 @@ class EndMarkFile:
         self._handle = -1
 
     def _slots(self) -> list[tuple[int, EndMark] | None]:
-        """Both marks with their counters, None for a corrupt mark; empty if there is no file."""
+        """Both marks with their counters. A corrupt mark is None; if there is no file, the list is
+        empty."""
         try:
             handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:

@@ -107,7 +107,7 @@ class GroupLog:
         return None
 
     def has_more(self, end: Position) -> bool:
-        """Whether the log ends at another position. Cost: two calls of stat."""
+        """Whether the log now ends at another position than `end`. Cost: two calls to stat."""
         following = end.number + 1
         try:
             size = self.path_of(end.segment).stat().st_size
@@ -157,7 +157,7 @@ class GroupLog:
         """The position for the next group; known after `take_end`."""
         if self._end is None:
             raise EnvironmentProblem(
-                f"the log {self.folder} was not read to its end; expected a call of `take_end`"
+                f"the log {self.folder} was not read to its end; expected a call to `take_end`"
             )
         return self._end
 
@@ -168,8 +168,8 @@ class GroupLog:
         return self._fresh or not end.offset or end.offset >= self.segment_bytes
 
     def losses(self, walk: Walk) -> list[str]:
-        """Sentences about acknowledged data that is missing, after a walk to the end; empty if
-        nothing is missing."""
+        """Sentences about missing data that was acknowledged, found by a walk to the end of the
+        log; empty if nothing is missing."""
         assert walk.finished, "losses are known only after a complete walk"
         losses = list(walk.damages)
         mark, end = self._mark.read(), walk.end
@@ -186,10 +186,10 @@ class GroupLog:
         """Prepare to write at the end of a walk, and return `losses`.
 
         Torn bytes are cut off, and the end is marked; if the walk found more groups than the mark
-        says, the mark gets `value`. After a loss, nothing is changed until the next group is
-        appended; that group should record the loss. Until then, every process that opens the log
-        finds the loss again. A new log gets a mark before its first group, so even a writer that
-        dies never leaves a log without a mark."""
+        records, `value` is stored in the mark. After a loss, nothing is changed until the next
+        group is appended; that group should record the loss. Until that group is appended, every
+        process that opens the log finds the loss again. A new log gets a mark before its first
+        group, so even a writer that dies never leaves a log without a mark."""
         losses = self.losses(walk)
         mark, end = self._mark.read(), walk.end
         make_durable_folder(self.folder)
@@ -210,9 +210,9 @@ class GroupLog:
         return losses
 
     def append(self, records: Sequence[bytes], value: int = 0) -> Group:
-        """Append a group; it is on the disk and marked when this returns. `value` goes into the
-        mark. If the call fails, nothing was appended; the error is `LostEnd` if that is not
-        certain."""
+        """Append a group; it is on the disk and marked when this returns. `value` is stored in the
+        mark. If the call fails, nothing was appended, except if the error is `LostEnd`: then it is
+        not certain whether anything was."""
         places = self.append_packed(records, value)
         return Group(self.end.number, list(records), places, self.end)
 
@@ -282,7 +282,7 @@ class GroupLog:
         self._fresh = True
 
     def close(self, *, sync: bool = True) -> None:
-        """Close the files, which are reopened when needed; with `sync`, sync the mark first."""
+        """Close the files; they are reopened when needed. If `sync` is set, sync the mark first."""
         self._close_segment()
         self._mark.close(sync=sync)
 
@@ -344,8 +344,8 @@ class GroupLog:
 
     def _cut(self, end: Position, *, keep: bool) -> None:
         """Remove the data after the last good group. Usually this data was never acknowledged.
-        After a loss this is not certain, so with `keep` the data is saved in a folder next to the
-        log."""
+        After a loss this is not certain, so if `keep` is set, the data is saved in a folder next to
+        the log."""
         # the last segment is removed first, so that there is never a gap
         for first in reversed(self.segments()):
             path, offset = self.path_of(first), 0

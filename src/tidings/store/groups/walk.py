@@ -82,7 +82,7 @@ class Walk:
         self.damages: list[str] = []
         """One sentence for each place where data is missing or corrupt."""
         self.torn = False
-        """Is the last good group followed by torn bytes?"""
+        """Whether torn bytes follow the last good group."""
         self.finished = False
 
     def __iter__(self) -> Iterator[Group]:

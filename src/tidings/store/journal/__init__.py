@@ -1,5 +1,5 @@
 """The log of a channel: nodes and their history, named subscriptions, notifications, publishers,
-sources, counters and lives; and the journal, which is this log as a rendezvous point writes it.
+sources, counters and lives; and the journal: this log, written by a rendezvous point.
 
     add_node, append ... ──> waiting, in memory
     take ──> batch ──write, in a thread──> one group, one sync ──> the whole batch is on the disk

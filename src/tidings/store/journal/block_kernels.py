@@ -67,8 +67,8 @@ def lay_out(
 
     kind: the byte of notifications; name uint8; serial, stamp: those of the first notification;
     mark_starts, matched_starts, payload_starts int64 [n + 1]; marks (16 bytes each), matched (8
-    bytes each), payloads uint8. Sets out uint8; heads uint8 [n, 8]: the heads of the records; spans
-    int64 [n, len(SpanColumn)]: a row for each record with marks.
+    bytes each), payloads uint8. The kernel sets these arrays: out uint8; heads uint8 [n, 8]: the
+    heads of the records; spans int64 [n, len(SpanColumn)]: a row for each record with marks.
     """
     at, there = 0, 0
     for row in range(len(heads)):

@@ -1,7 +1,7 @@
 """The records of a batch of entries; those of a block of notifications are created at once.
 
 Each record of a block equals the one that `entries.encode` creates for the notification alone.
-Kernels lay them out in one buffer, with their heads and checksums.
+Kernels lay out the records of a block in one buffer, with their heads and checksums.
 """
 
 from __future__ import annotations

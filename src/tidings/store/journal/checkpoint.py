@@ -37,8 +37,8 @@ FORMAT_OF_SEVERAL = 3
 PART = 5_000  # entries
 GROUP_BYTES = 8 << 20
 CONTENT = 6
-"""What the parts are: 1 before journals knew versions, sources and removed nodes; 2 before they had
-cursors; 3 before they had named subscriptions; 4 while nodes repeated the texts of
+"""The format of the parts: 1 before journals knew versions, sources and removed nodes; 2 before
+they had cursors; 3 before they had named subscriptions; 4 while nodes repeated the texts of
 subscriptions; 5 before there were bulks."""
 THERE = 1  # the lowest bit of the end mark's value: set if there is a checkpoint
 
@@ -82,7 +82,7 @@ class AdoptedPart(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Bulks(msgspec.Struct, frozen=True, array_like=True, tag="bulks"):
-    part: dict[int, AdoptedPart]  # by the first number of each bulk
+    part: dict[int, AdoptedPart]  # the adopted parts, by the first node number of each bulk
 
 
 class Nodes(msgspec.Struct, frozen=True, array_like=True, tag="nodes"):
@@ -212,7 +212,7 @@ def _take(state: JournalState, part: Part) -> None:
         for one in part.part.values():
             integer, many = state.integer, len(state.bulks)
             state.adopt(one.bulk)
-            state.integer = integer  # the last change set it, perhaps after the adoption
+            state.integer = integer  # perhaps a change after the adoption set it
             if len(state.bulks) > many:  # a lost bulk was not added
                 nodes, ids = state.list_ended(many)
                 nodes.update(one.nodes)

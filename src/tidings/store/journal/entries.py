@@ -37,8 +37,9 @@ class Life(msgspec.Struct, frozen=True, array_like=True, tag="life"):
 
 
 class Added(msgspec.Struct, frozen=True, array_like=True, tag="added"):
-    """A node that the rendezvous point created. `key` is its identity; journals of older releases
-    don't have it. `integer` is set if the ids of subscriptions are integers: see `anonymous_id`."""
+    """A node that the rendezvous point created. `key` is the identity of the node; journals of
+    older releases don't have it. `integer` is set if the ids of subscriptions are integers: see
+    `anonymous_id`."""
 
     node: int
     interest: bytes
@@ -49,8 +50,8 @@ class Added(msgspec.Struct, frozen=True, array_like=True, tag="added"):
 
 class Adopted(msgspec.Struct, frozen=True, array_like=True, tag="adopted"):
     """Subscriptions that were adopted as a whole. Their nodes have the numbers from `first` to
-    `version`, and the bulk `name` has everything else; `identity` is the identity of its
-    snapshot, and `many` the number of subscriptions."""
+    `version`, and the bulk `name` has everything else; `identity` is the identity of the adopted
+    snapshot, and `many` is the number of its subscriptions."""
 
     first: int
     version: int
@@ -66,8 +67,9 @@ class Owned(msgspec.Struct, frozen=True, array_like=True, tag="owned"):
 
 
 class Dropped(msgspec.Struct, frozen=True, array_like=True, tag="dropped"):
-    """A node that was removed. In journals of older releases, its version is 0 and its
-    neighbourhood is unknown. `named` is set if a named subscription created the node."""
+    """A node that was removed. In journals of older releases, the version of the removal is 0, and
+    the neighbourhood of the node is unknown. `named` is set if a named subscription created the
+    node."""
 
     node: int
     gone: Gone = Gone(0)
@@ -93,8 +95,8 @@ class Renewed(msgspec.Struct, frozen=True, array_like=True, tag="renewed"):
 
 
 class At(msgspec.Struct, frozen=True, array_like=True, tag="at"):
-    """The version before the group that contains this entry. The first group of each segment has
-    such an entry, so that readers can begin with any segment."""
+    """The version that the log had before the group that contains this entry. The first group of
+    each segment has such an entry, so that readers can begin with any segment."""
 
     version: int
 

@@ -14,8 +14,9 @@ A start reads the checkpoint and the groups after it; a thread then indexes olde
 
 Corrupt data is never delivered. If an older notification is corrupt, it is reported as lost. If
 anything else is missing or corrupt, even at the end, the journal records a loss: a new lineage
-begins, and all subscribers are told of a break. The exception is a lost bulk (bulks/): a start is
-refused until the bulk is restored, or `repair` was called, which gives its subscriptions up.
+begins, and all subscribers receive a break. The exception is a lost bulk (bulks/): a start is
+refused until the bulk is restored, or until `repair` was called, which gives up the subscriptions
+of the bulk.
 
 Old notifications are dropped with their segments, as soon as nobody needs them or a limit on their
 number, age or size is exceeded.
@@ -100,10 +101,11 @@ class FileJournal:
         repairs: bool = False,
     ) -> None:
         """Open the journal at a path, or create it. Call `begin_life` before a rendezvous point
-        uses the journal. With `apart`, the caller calls `tend` when `is_due` is true; otherwise
-        `write` calls `tend`. With `listens`, the caller calls `serve`. With `repairs`, the caller
-        calls `repair`, and the subscriptions of lost bulks are given up. Otherwise a lost bulk is
-        an error, because a backup may still have its files."""
+        uses the journal. If `apart` is set, the caller must call `tend` when `is_due` is true;
+        otherwise `write` calls `tend`. If `listens` is set, the caller must call `serve`. If
+        `repairs` is set, the caller must call `repair`, and the subscriptions of lost bulks are
+        given up. If `repairs` is not set, a lost bulk is an error, because a backup may still have
+        its files."""
         self.path = Path(path)
         self._checkpoint = self.path / checkpoint.NAME
         self._apart = apart
@@ -210,7 +212,8 @@ class FileJournal:
         self._upkeep = Upkeep(self._log, self._segments, self.retention, state.at, size)
         self._lookup = RecordLookup(self._log, self._segments)
         base = state.version
-        # without a mark, nothing else tells whether the first segments were dropped or are missing
+        # without an end mark, it is not known whether the first segments were dropped or are
+        # missing
         is_suspect = bool(losses) or mark is None
         walk, replay = self._log.walk(state.at), LossReplay(state, base_is_suspect=is_suspect)
         replay.apply(walk, lambda group: self._segment(group.end.segment).add(
@@ -219,8 +222,8 @@ class FileJournal:
         losses += self._log.take_end(walk, self._mark_value(state.version))
         if losses and replay.unread:
             losses.append(
-                f"notifications that can't be read, between others: {replay.unread:,}; the totals "
-                "of their nodes do not count them"
+                f"notifications in the middle of the log that can't be read: {replay.unread:,}; "
+                "the totals of their nodes do not count them"
             )
         for one, sentence in state.lost_bulks or ():
             losses.append(sentence)
@@ -228,13 +231,13 @@ class FileJournal:
         state.give_up_bulks()
         self._upkeep.begin_summary()
         self.losses = losses
-        # if the checkpoint is newer than the mark, the mark may have been restored from a backup
+        # if the checkpoint is newer than the mark, perhaps the mark was restored from a backup
         is_told = mark is not None and version_in(mark) >= base
         self._repaired = replay.finish(mark, is_told=is_told)
         """The entry with which the log would continue after a loss."""
         self._version = state.version
         self._named = {number for number, one in own_part(state.nodes).items() if one.named}
-        """Nodes that named subscriptions made, besides those of bulks."""
+        """Nodes that named subscriptions created, besides those of bulks."""
         self._bulks = [*state.bulks]
         self._integer = state.integer
         self._state: JournalState | None = state
@@ -273,7 +276,7 @@ class FileJournal:
         self._give(block)
 
     def set_rows(self, first: int, rows: Sequence[Row]) -> None:
-        """Record changes of named subscriptions; `first` is the version of the first change."""
+        """Record changes to named subscriptions; `first` is the version of the first change."""
         for row in rows:
             if row.filter is not None:
                 self._integer = type(row.id) is int
@@ -292,7 +295,7 @@ class FileJournal:
         self._waiting.append(t.Forgotten(tuple(names)))
 
     def prune(self, upto: int) -> None:
-        """Allow notifications up to a serial to be dropped."""
+        """Allow the notifications up to the given serial to be dropped."""
         self._upkeep.unneeded = max(self._upkeep.unneeded, upto)
 
     def _give(self, thing: t.JournalEntry) -> None:
@@ -302,9 +305,10 @@ class FileJournal:
     def find(
         self, ranges: Iterable[Range], most_bytes: int = 1 << 62
     ) -> tuple[list[Notification], list[Range]]:
-        """The stored notifications in these ranges, and the ranges of those that are lost. Once the
-        notifications found exceed `most_bytes`, the remaining ranges are part of neither result.
-        Raise EnvironmentProblem if the journal can't be read, or is still being read."""
+        """The stored notifications in these ranges, and the ranges of those that are lost. When the
+        notifications found so far exceed `most_bytes`, the search ends; the remaining ranges are in
+        neither of the two results. Raise EnvironmentProblem if the journal can't be read, or is
+        still being read."""
         life = self.lineage[-1].life if self.lineage else 0
         with self._name_failures("read"):
             return self._lookup.find(ranges, most_bytes, life)
@@ -326,8 +330,8 @@ class FileJournal:
             self._continue(things)
 
     def _continue(self, things: list[t.JournalEntry]) -> JournalState:
-        """Append the first entries after an opening. After a loss, this also writes a checkpoint
-        after the damaged data, so that the data is not read again."""
+        """Append the first entries after the journal was opened. After a loss, this also writes a
+        checkpoint after the damaged data, so that the data is not read again."""
         self._append(things)
         state = self._catch_up(is_told=bool(self.losses))
         if self.losses:
@@ -343,7 +347,7 @@ class FileJournal:
 
     def repair(self) -> tuple[list[str], tuple[tuple[int, int], ...]]:
         """Record a loss without starting a rendezvous point; return what was wrong, and the ranges
-        of lost versions. Damage that is older than the checkpoint counts too."""
+        of lost versions. Damage before the checkpoint is also reported."""
         with self._lock, self._name_failures("written"):
             walk = GroupLog(self.path).walk(START, self._upkeep.since)
             for _ in walk if self._upkeep.since.number else ():
@@ -367,8 +371,8 @@ class FileJournal:
             return self._catch_up().history
 
     def renew(self, version: int, hidden: Iterable[int], declaration: str) -> None:
-        """Record that filters are interpreted differently from a version on. The record is on
-        the disk when this returns."""
+        """Record that filters are interpreted differently from the given version on. The record is
+        on the disk when this returns."""
         with self._lock, self._name_failures("written"):
             self._append([t.Renewed(version, tuple(hidden), declaration)])
             self._catch_up()
@@ -448,8 +452,8 @@ class FileJournal:
             return found
 
     def memory(self, placed: Sequence[Placed]) -> Memory:
-        """The state that a rendezvous point starts from. `placed` are its nodes, each after its
-        parents."""
+        """The state that a rendezvous point starts from. `placed` has the nodes of the channel,
+        each after its parents."""
         with self._lock, self._name_failures("read"):
             state = self._catch_up()
             state.add_texts()
@@ -495,7 +499,7 @@ class FileJournal:
 
     def _catch_up(self, *, is_told: bool = False) -> JournalState:
         """The state at the end of the log, which is read again if anything was written. Damage is
-        an error, unless all subscribers were told of a break (`is_told`)."""
+        an error, unless a break was announced to all subscribers (`is_told`)."""
         if self._state is None:
             self._state = checkpoint.read(self.path, self._log.read_mark())
         walk_to(self._state, self._log, self._log.end, is_told=is_told)
@@ -534,7 +538,8 @@ class FileJournal:
                 if (self.path / folder.BULKS).exists():
                     from tidings.store.bulks import remove_unnamed  # loads pyarrow
 
-                    with hold_lock(self.path / folder.LOCK):  # for the same reason as below
+                    # a reader that finds a bulk missing reads again under this lock
+                    with hold_lock(self.path / folder.LOCK):
                         names = (one.name for one, _, _ in state.living_bulks())
                         remove_unnamed(self.path, names)
             if gone:

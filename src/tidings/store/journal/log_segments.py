@@ -75,7 +75,7 @@ class LogSegment:
             self.marks.add(b"".join(marks), spans)
 
     def join(self, other: LogSegment) -> LogSegment:
-        """The combined index of two parts of a file."""
+        """The combined index of two parts of a file: this one and `other`."""
         both = copy(self)
         both.marks = self.marks.join(other.marks)
         both.serial = max(self.serial, other.serial)

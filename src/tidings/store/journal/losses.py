@@ -3,8 +3,8 @@
     version 4 │ damage │ group: versions 9, 10     versions 5 to 8 are lost
     version 10, then the end; the mark says 12     versions 11 and 12 are lost
 
-A version may also be the number of a node, so a number that may have been used is never used again:
-the log continues after the highest version that was, or may have been, acknowledged.
+A version can also be the number of a node, and a number that was possibly used must never be used
+again. So the log continues after the highest version that was, or possibly was, acknowledged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class LossReplay:
         self.state = state
         self.lost: list[tuple[int, int]] = []
         self.unread = 0
-        """Notifications between others that can't be read. No total of a node counts them."""
+        """How many notifications in the middle of the log can't be read. The totals of nodes do not
+        include these notifications."""
         self._is_suspect = self._lacks_base = base_is_suspect
 
     def apply(self, walk: Walk, told: Callable[[Group], None] = lambda _: None) -> None:
@@ -39,7 +40,7 @@ class LossReplay:
             if self._is_suspect or is_damaged:
                 damages = len(walk.damages)
                 counting.finish()
-                # up to the next intact group with a version, more versions may be missing
+                # before the next intact group with a version, more versions could be missing
                 self._is_suspect = not self._note_gaps(good, counting) or is_damaged
             else:
                 counting.apply_all(good)
@@ -81,7 +82,7 @@ class LossReplay:
 
     def finish(self, mark: EndMark | None, *, is_told: bool = True) -> t.Repaired:
         """The entry with which a log continues after a loss. `mark` is the end mark of the log;
-        `is_told` is false if later versions than the mark's may have been acknowledged."""
+        `is_told` is false if versions after that of the mark may have been acknowledged."""
         if mark is not None:
             self._lose(version_in(mark))
         state = self.state
@@ -96,5 +97,5 @@ def version_in(mark: EndMark) -> int:
 
 
 def value_of(version: int, *, has_checkpoint: bool) -> int:
-    """The value of an end mark."""
+    """The value of an end mark, from which `version_in` reads the version."""
     return version << 1 | has_checkpoint

@@ -4,9 +4,9 @@
     recent   [ 256 ][ 8 ][ 8 ]                         unsorted, one per group
 
 Publishers wait until their group is written. So the marks of a new group are only appended, and
-from time to time the recent marks become a chunk. When the last `FANOUT` chunks are of about the
-same size, they are merged. So there are few chunks, and the writing thread sorts each mark only a
-few times.
+from time to time the recent marks become a chunk. When the last `FANOUT` chunks have about the same
+size, they are merged. So there are few chunks, and the writing thread sorts each mark only a few
+times.
 
 Cost: 32 bytes per mark. A lookup takes two binary searches in each chunk, and the first lookup
 after a group sorts the recent marks. Chunks and recent marks are one tuple that is replaced as a
@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 FANOUT = 4
-MOST_RECENT = 64  # the most groups whose marks are recent
-RECENT_BYTES = 256 << 10  # the most bytes of recent marks
+MOST_RECENT = 64  # at most this many groups have recent marks
+RECENT_BYTES = 256 << 10  # recent marks take at most this many bytes
 
 Numbers = npt.NDArray[np.int64]
 
@@ -119,7 +119,7 @@ def _chunk_of(recent: Sequence[Recent]) -> Chunk:
 
 
 def _merge_alike(chunks: list[Chunk]) -> tuple[Chunk, ...]:
-    """Merge chunks at the end while at least `FANOUT` of them are of about the same size."""
+    """Merge chunks at the end while at least `FANOUT` of them have about the same size."""
     while (alike := _count_alike(chunks)) >= FANOUT:
         columns = (np.concatenate(column) for column in zip(*chunks[-alike:], strict=True))
         chunks[-alike:] = [_sort(Chunk(*columns), "stable")]
@@ -138,7 +138,7 @@ def _sort(chunk: Chunk, kind: Literal["stable"] | None = None) -> Chunk:
     pieces."""
     nodes, numbers = chunk.nodes, chunk.numbers
     least, shift = nodes.min(), int(numbers.max()).bit_length()
-    # if node and number fit into one 64-bit number
+    # a faster sort, if a node and a number fit into one 64-bit integer
     if int(nodes.max() - least).bit_length() + shift < 64:
         order = np.argsort((nodes - least << shift) + numbers, kind=kind)
     else:

@@ -74,7 +74,7 @@ class RecordLookup:
         return [found[serial] for serial in sorted(found)], lost
 
     def _records(self, node: int, first: int, last: int) -> Iterator[tuple[int, Record]]:
-        """The stored notifications of a node with these numbers, except corrupt ones."""
+        """The stored notifications with these numbers at a node, except corrupt ones."""
         there = self._segments.find(node, max(first, 1), min(last, 2**63 - 1))
         numbers = sorted(there)
         for at in range(0, len(numbers), PART):

@@ -11,9 +11,9 @@
                                             |     0 if the subscription ended
                                             null if the subscription ended
 
-A record has up to 256 changes, so a corrupt record affects only a few, and the records around it
-show which ones. Each change has the next version. The number of a new node is the version of its
-change; logs that were converted from an older format have lower numbers.
+A record has up to 256 changes, so a corrupt record affects only a few changes, and the records
+around it show which changes these are. Each change has the next version. The number of a new node
+is the version of its change; logs that were converted from an older format have lower numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tidings.model import Id
 
 SUBSCRIPTIONS = b"S"
 SQL = "sql"  # the dialect of a filter without a stored dialect
-MOST = 256  # the most changes in a record
+MOST = 256  # a record has at most this many changes
 
 Entry = (
     tuple[Id, str | None, int, bytes | None]

@@ -25,8 +25,8 @@ from tidings.store.groups import GroupLog
 from tidings.store.journal import checkpoint, entries as t
 from tidings.store.journal.state import Counter, JournalState, StoredNode
 
-GROUP = 1000  # the most records in a group
-SUFFIX = ".before"  # of the old file, which is kept
+GROUP = 1000  # a group has at most this many records
+SUFFIX = ".before"  # the old file is kept under a name with this suffix
 MAGIC = b"SQLite format 3\x00"
 
 
@@ -44,7 +44,8 @@ def take_over(path: Path) -> None:
         path.rename(old)
     elif path.exists() or not (new.is_dir() and old.exists()):
         return
-    for suffix in ("-wal", "-shm"):  # SQLite leaves these while another process reads the file
+    # SQLite leaves these files while another process reads the journal
+    for suffix in ("-wal", "-shm"):
         if (part := path.with_name(path.name + suffix)).exists():
             part.rename(old.with_name(old.name + suffix))
     new.rename(path)

@@ -3,25 +3,26 @@ subscriptions, counters, publishers' stamps, the progress of sources, lives.
 
     checkpoint ──> state ──entries after the checkpoint──> state ──> the next checkpoint
 
-Notifications are counted many at a time. The marks and matched nodes of notifications are gathered,
-and each node is updated once: before the next record that is not a notification, or at the end.
+Notifications are counted in batches. The marks and matched nodes of notifications are gathered,
+and each node is updated only once: before the next record that is not a notification, or at the
+end.
 
 Any record that mentions a node shows that its number was used, even if the record that added the
 node is lost. So `last_node` is the highest number that any record mentions.
 
 A node with named subscriptions does not end. If the channel never had a rendezvous point, a node
-ends with its last subscription, and the change that ends it says so. Otherwise agents may use the
-node too, and only the rendezvous point ends it.
+ends with its last subscription, and the change that ends the subscription says so. Otherwise agents
+may use the node too, so only the rendezvous point ends it.
 
 A node that a named subscription created has the text of that subscription. As long as the
 subscription exists, only the subscription stores the text, because there may be a million long
 texts.
 
-Subscriptions that were adopted as a whole, and their nodes, stay in files: see bulks/. Later
-changes are in dictionaries.
+Subscriptions that were adopted as a whole, and their nodes, stay in files: see bulks/. Changes
+after the bulks are in dictionaries.
 
-A checkpoint may be in the middle of a group, at one of its versions. Then the group is read again,
-and changes to subscriptions up to that version are skipped.
+A checkpoint can be in the middle of a group, at one of its versions. A reader of such a checkpoint
+reads the whole group again, and skips the changes to subscriptions up to that version.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from tidings.store.layered import Layer, Layered, own_part, put_over
 if TYPE_CHECKING:
     from tidings.store.bulks import Bulk
 
-MANY = 1 << 16  # the most numbers that are gathered
+MANY = 1 << 16  # at most this many numbers are gathered
 MOST_LIVES = 256
 
 
@@ -96,20 +97,20 @@ class JournalState(msgspec.Struct):
     sources: dict[str, Progress] = {}
     cursors: dict[str, Cursor] = {}
     term: int = 0
-    """The highest term of a cursor, also of those that were dropped."""
+    """The highest term of any cursor, including dropped cursors."""
     subscriptions: MutableMapping[Id, StoredSubscription] = {}
     integer: bool = False
-    """Was the last id an integer? See `entries.anonymous_id`."""
+    """Whether the last id was an integer; see `entries.anonymous_id`."""
     lost: list[tuple[int, int]] = []
     """Ranges of versions (first, last) that were lost when the log was repaired."""
     log: int = 0
     """The id of the log of groups; 0 if unknown."""
     bulks: list[t.Adopted] = []
-    """What was adopted as a whole; the layers of `nodes` and `subscriptions` have this order."""
+    """The adopted bulks; the layers of `nodes` and `subscriptions` are in the same order."""
     folder: Path | None = None
     """The folder of the channel, which has the bulks."""
     lost_bulks: list[tuple[t.Adopted, str]] | None = None
-    """Bulks that are lost, and why; None if a lost bulk is an error."""
+    """The lost bulks, each with the reason; None if a lost bulk is an error."""
 
     @property
     def version(self) -> int:
@@ -123,13 +124,13 @@ class JournalState(msgspec.Struct):
             self.term = max(self.term, cursor.term)
 
     def add_texts(self) -> None:
-        """Copy the texts that only subscriptions store to their nodes."""
+        """Copy to each node the text that only its subscription stores."""
         for one in own_part(self.subscriptions).values():
             self.keep_text(one)
 
     def drop_texts(self) -> None:
-        """Remove texts from nodes whose subscriptions have them, for states that older releases
-        wrote."""
+        """Remove the text of each node whose subscription stores the same text. Checkpoints of
+        older releases contain both copies."""
         for one in own_part(self.subscriptions).values():
             if one.began == one.node and (node := self.nodes.get(one.node)) and \
                     node.named and node.interest == one.interest:  # fmt: skip
@@ -143,7 +144,7 @@ class JournalState(msgspec.Struct):
 
     def adopt(self, one: t.Adopted) -> None:
         """Add the nodes and the subscriptions of a bulk. Raises EnvironmentProblem if the bulk
-        can't be read; a lost bulk is added to `lost_bulks` instead, if that is a list."""
+        can't be read; if `lost_bulks` is a list, a lost bulk is added to it instead."""
         from tidings.store.bulks import LostBulk  # loads pyarrow
 
         try:
@@ -183,7 +184,7 @@ class JournalState(msgspec.Struct):
 
     def give_up_bulks(self) -> None:
         """Continue without the lost bulks. Other subscriptions may use nodes of a lost bulk: these
-        nodes get their texts, but the identities are lost."""
+        nodes get the texts of those subscriptions, but the identities are lost."""
         if self.lost_bulks:
             for one in self.subscriptions.values():
                 if one.node not in self.nodes:
@@ -212,7 +213,7 @@ class JournalState(msgspec.Struct):
         return open_bulk(self.folder, one.name, one.first, one.identity)
 
     def identities(self) -> dict[int, bytes]:
-        """The identities of all nodes, as far as they are known."""
+        """The identities of all nodes whose identity is known."""
         found = {node: one.key for node, one in own_part(self.nodes).items() if one.key}
         for at, bulk in enumerate(self.bulks):
             gone = self.list_ended(at)[0]
@@ -220,8 +221,8 @@ class JournalState(msgspec.Struct):
         return found
 
     def living_bulks(self) -> list[tuple[t.Adopted, set[int], set[Id]]]:
-        """The bulks of which a node or a subscription still exists, each with its nodes and ids
-        that have ended."""
+        """The bulks of which a node or a subscription still exists, each with those of its nodes
+        and ids that have ended."""
         found = []
         for at, one in enumerate(self.bulks):
             nodes, ids = self.list_ended(at)
@@ -353,7 +354,8 @@ class Counting:
                 known.pop(row.id, None)
             else:
                 one = StoredSubscription(text, row.node, version, row.dialect, row.owner)
-                # if there is no key and no node, the change that added the node is lost
+                # if the row has no key and the node is not known, the change that added the node is
+                # lost
                 if row.key is not None or row.node not in nodes:
                     interest = b"" if row.node == version else one.interest
                     nodes[row.node] = StoredNode(interest, (), row.key or b"", named=True)

@@ -8,14 +8,16 @@ A pipeline commits a batch to its outbox, and then calls `accept`. For each node
 answer has the last number before the batch. The answer is on the disk before `accept` returns. A
 driver that died before it stored the answer asks again, and gets the same answer, because the log
 has the last batch of every outbox. The request also names the attempt: an outbox that was restored
-from a copy may commit a batch of the same number with other rows, which gets new numbers.
+from a copy can commit another batch with the same batch number and other rows. Such a batch gets
+new numbers.
 
 Numbers only rise. If this log does not know an outbox, or has another last batch for it, the outbox
-passes its own last numbers (`floor`), and its next numbers are higher. This happens with outboxes
-of older releases, which numbered notifications themselves, and after a folder was restored.
+passes its own last numbers (`floor`), and gets higher numbers from then on. Such differences occur
+with outboxes of older releases, which numbered notifications themselves, and after a folder was
+restored.
 
 Cost: a write and a sync for each batch. A new file begins with all counters, and older files are
-removed. Files end at SEGMENT_BYTES, or at four times the size of the counters.
+removed. A file ends at SEGMENT_BYTES, or at four times the size of the counters if that is larger.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from tidings.store.groups import START, GroupLog
 from tidings.store.numbers.node_counts import pack_counts, unpack_counts
 
 SEGMENT_BYTES = 8 << 20
-NEVER = 1 << 62  # bytes; the log never begins a file by itself, because this module does
+NEVER = 1 << 62  # bytes, more than any file has: this module begins files, not the log
 LOCK = "lock"
 
 Numbers = dict[int, int]
@@ -83,8 +85,8 @@ class Accepting:
     ) -> Numbers:
         """The last number of each node before a batch; the batch is on the disk when this returns.
         `outbox` is the id of the outbox, and `attempt` identifies the committed rows. `after` is
-        the last batch whose numbers the outbox has, if there is one. `floor` is called if the log
-        has another last batch of this outbox, or none."""
+        the last batch whose numbers are in the outbox; None if there is no such batch. `floor` is
+        called if the log has a different last batch of this outbox, or none at all."""
         with self._holding() as log:
             known = self._taken.get(outbox)
             if known is not None and (known.batch, known.attempt) == (batch, attempt):
@@ -93,7 +95,7 @@ class Accepting:
             if states:
                 log.begin_segment()
             if known is None or known.batch != after:
-                # includes nodes that are not in this batch
+                # the answer of `floor` includes nodes that are not in this batch
                 for node, number in floor().items():
                     states = states or number > self._counters.get(node, 0)
                     self._counters[node] = max(self._counters.get(node, 0), number)
@@ -120,7 +122,7 @@ class Accepting:
                 try:
                     yield log
                 finally:
-                    log.close(sync=False)  # the folder may be replaced before the next call
+                    log.close(sync=False)  # somebody could replace the folder before the next call
         except OSError as problem:
             self._log = None
             raise EnvironmentProblem(
@@ -183,7 +185,7 @@ class Accepting:
         self._taken[thing.outbox] = thing
 
     def _append(self, log: GroupLog, taken: Taken, *, states: bool) -> None:
-        """Append a batch; with `states`, append all counters before it."""
+        """Append a batch; if `states` is true, append all counters before the batch."""
         record = msgspec.msgpack.encode(taken)
         if not states:
             log.append([record], value=taken.batch)

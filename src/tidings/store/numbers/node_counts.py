@@ -2,8 +2,8 @@
 
     {7: 3, 9: 1}  ──>  nodes 7, +2; counts 3, 1  ──>  bytes
 
-A batch may have a hundred thousand nodes, and this is written for every batch: about 3 bytes for
-each node, where JSON takes 10.
+A batch may have a hundred thousand nodes, and their counts are written for every batch: about 3
+bytes for each node, where JSON takes 10.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@
     ownership.py      the driver of a pipeline as the owner; changes of an owner that died
 
 One process owns a folder: a rendezvous point, or the driver of a pipeline. Without an owner,
-commands write to the log themselves. change_log.py chooses between the two. If the owner died
-before it answered, change_log.py finds out whether the changes were made.
+commands write to the log themselves. change_log.py chooses between these two ways. If the owner
+died before it answered, change_log.py finds out whether the changes were made.
 
 Used inside store, by broker and by spark. Start at owner_socket.py.
 """

@@ -24,20 +24,21 @@ class Unowned(Exception):
 
 
 class Died(Exception):
-    """The owner `instance` has gone, and did not say whether it made the changes."""
+    """The owner `instance` has ended without saying whether it made the changes."""
 
     def __init__(self, instance: bytes) -> None:
         self.instance = instance
 
 
 def hand_over(folder: Path, missing: Callable[[], Sequence[s.Asked]], but: bytes = b"") -> int:
-    """Hand changes to the owner; return the version once they are on the disk, or 0 if none are
-    missing.
+    """Hand changes to the owner. When they are on the disk, return their version; return 0 if no
+    change is missing.
 
-    `missing` is called once the owner has greeted: by then, the previous owner has ended, and the
-    log has everything that it wrote. Raises Unowned or Died (see these classes), TidingsError if
-    the owner refuses the changes, and EnvironmentProblem if the owner does not answer. `but`
-    identifies an owner that is not asked again, because it may still make these changes.
+    `missing` is called as soon as the greeting of the owner has arrived: by then, the previous
+    owner has ended, and the log has everything that the previous owner wrote. Raises Unowned or
+    Died (see these classes), TidingsError if the owner refuses the changes, and EnvironmentProblem
+    if the owner does not answer. `but` identifies an owner that is not asked again, because this
+    owner could still make these changes.
     """
     with _connect_to_owner(folder) as (link, greeting):
         _need_other(greeting, but)
@@ -48,9 +49,9 @@ def hand_over(folder: Path, missing: Callable[[], Sequence[s.Asked]], but: bytes
 
 
 def hand_adoption(folder: Path, asked: s.Adopt, find: Callable[[], int], but: bytes = b"") -> int:
-    """Let the owner adopt a snapshot; return the version once it is on the disk. `find` is called
-    like `missing` above, and returns the version if the snapshot was adopted already, otherwise 0.
-    Raises the same errors."""
+    """Let the owner adopt a snapshot; return the version as soon as it is on the disk. `find` is
+    called like `missing` in `hand_over`, and returns the version if the snapshot was adopted
+    already, otherwise 0. Raises the same errors as `hand_over`."""
     with _connect_to_owner(folder) as (link, greeting):
         _need_other(greeting, but)
         return find() or _ask(link, greeting, asked)
@@ -59,9 +60,9 @@ def hand_adoption(folder: Path, asked: s.Adopt, find: Callable[[], int], but: by
 def hand_declaration(
     folder: Path, asked: s.Declare, find: Callable[[], int | None], but: bytes = b""
 ) -> int:
-    """Let the owner declare attributes; return the version once it is on the disk. `find` is called
-    like `missing` above, and returns the version if they are declared already, otherwise None.
-    Raises the same errors."""
+    """Let the owner declare attributes; return the version of the declaration as soon as it is on
+    the disk. `find` is called like `missing` in `hand_over`, and returns the version if the
+    attributes are declared already, otherwise None. Raises the same errors as `hand_over`."""
     with _connect_to_owner(folder) as (link, greeting):
         _need_other(greeting, but)
         found = find()
@@ -77,7 +78,7 @@ def _need_other(greeting: s.Greeting, but: bytes) -> None:
 
 
 def _ask(link: socket.socket, greeting: s.Greeting, question: s.Message) -> int:
-    """Ask for changes; return the version once they are on the disk."""
+    """Ask for changes; return the version as soon as they are on the disk."""
     try:
         s.send(link, question)
         return _await_answer(link, greeting)
@@ -103,8 +104,8 @@ def ask_for_folder(folder: Path) -> bool:
 
 
 def join_owner(folder: Path) -> socket.socket:
-    """A link to the rendezvous point that owns a folder. Raise Unowned if nobody owns it, and
-    EnvironmentProblem if the owner is not a rendezvous point, or does not answer."""
+    """A link to the rendezvous point that owns a folder. Raise Unowned if nobody owns the folder,
+    and EnvironmentProblem if the owner is not a rendezvous point, or does not answer."""
     try:
         with _connect_to_owner(folder) as (link, greeting):
             s.send(link, s.Join())
@@ -170,8 +171,9 @@ def _connect(folder: Path) -> socket.socket:
                     said = "has too many commands to answer; try again"
                 else:
                     said = (
-                        "takes no changes from commands, because it is an older release, or its "
-                        "disk can't have sockets; use its address, or stop it first"
+                        "accepts no changes from commands, because it runs an older release, or "
+                        "the file system of the folder does not support sockets; use the address "
+                        "of the rendezvous point, or stop it first"
                     )
                 raise EnvironmentProblem(
                     f"a running rendezvous point owns '{folder}', and {said}"

@@ -38,7 +38,7 @@ from tidings.model import Id
 NAME = "socket"
 SPEAKS = 3  # the version of these messages
 HANDLES = "/proc/self/fd"
-MOST = 1 << 30  # the most bytes of a message
+MOST = 1 << 30  # a message has at most this many bytes
 _LENGTH = struct.Struct("<I")
 
 
@@ -63,7 +63,7 @@ class Changes(msgspec.Struct, frozen=True, array_like=True, tag="changes"):
 
 
 class Adopt(msgspec.Struct, frozen=True, array_like=True, tag="adopt"):
-    """A snapshot in the folder of bulks. The name of the bulk ends with the mark."""
+    """A snapshot in the folder of bulks. The name of the bulk ends with `mark`."""
 
     name: str
     mark: str
@@ -71,7 +71,8 @@ class Adopt(msgspec.Struct, frozen=True, array_like=True, tag="adopt"):
 
 
 class Declare(msgspec.Struct, frozen=True, array_like=True, tag="declare"):
-    """The texts of two declarations: the one to replace, and the new one. See declared/."""
+    """The texts of two declarations: the one that is to be replaced, and the new one. See
+    declared/."""
 
     before: str
     text: str
@@ -104,7 +105,7 @@ _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 @contextmanager
 def _shorten_path(folder: Path) -> Iterator[str]:
-    """A short path of the socket, even if the path of the folder is long."""
+    """A path of the socket that is short even if the path of the folder is long."""
     if not Path(HANDLES).is_dir():
         yield str(folder / NAME)
         return

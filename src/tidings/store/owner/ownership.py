@@ -25,9 +25,9 @@ class Ownership:
         declare: TakeDeclaration,
     ) -> None:
         """`catch_up` keeps the complete groups that a dead writer left in the log. It is called
-        before commands are greeted, because they then look for their changes in the log. Raises
-        BlockingIOError if there is another owner, and another OSError if the folder can't be
-        written, or its file system does not support sockets."""
+        before commands get a greeting, because commands that have the greeting look for their
+        changes in the log. Raises BlockingIOError if there is another owner, and another OSError if
+        the folder can't be written, or its file system does not support sockets."""
         self._held = f.own(folder)
         try:
             catch_up()
@@ -72,8 +72,8 @@ def find_versions(changes: Iterable[Made], wanted: Sequence[WantedChange]) -> li
     """The versions of the wanted changes that are in the log: those found in order, up to the first
     one that is missing.
 
-    If another process made an equal change at the same time, it counts: both asked for the same
-    change, and changes that are made at the same time may come in any order.
+    If another process made an equal change at the same time, that change counts too: both processes
+    asked for the same change, and simultaneous changes can be in any order in the log.
     """
     found: list[int] = []
     for one in changes:

@@ -1,4 +1,4 @@
-"""Accepts changes from commands, in threads, and answers once they are on the disk."""
+"""Accepts changes from commands, in threads, and answers as soon as they are on the disk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidings.store.owner import owner_socket as s
 
 SIGN = 5.0  # seconds between `Working` messages
 QUESTION = 60.0  # seconds to wait for the request of a command
-ENDING = 1.0  # seconds for the thread that accepts commands to end
+ENDING = 1.0  # seconds to wait until the thread that accepts commands ends
 MOST_AT_ONCE = 32  # other commands wait in the queue of the socket
 
 _log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ Welcome = Callable[[socket.socket], None]
 
 
 class Serving:
-    """Answers commands, until `stop`."""
+    """Answers commands until `stop` is called."""
 
     def __init__(
         self,
@@ -41,9 +41,10 @@ class Serving:
         declare: TakeDeclaration | None = None,
     ) -> None:
         """`take` makes changes, `adopt` adopts a snapshot, and `declare` declares attributes, in
-        any thread; the result is the version, once it is on the disk. `what` tells commands what
-        kind of process the owner is. `give_up` gives the folder to a rendezvous point. `welcome` is
-        called with the connection of a pipeline that joins."""
+        any thread. Each returns a Future of the version, which is done as soon as the version is on
+        the disk. `what` tells commands what kind of process the owner is. `give_up` gives the
+        folder to a rendezvous point. `welcome` is called with the connection of a pipeline that
+        joins."""
         self._folder = folder
         self._listener = listener
         self._take = take
@@ -101,7 +102,7 @@ class Serving:
             self._free.release()
 
     def _await(self, link: socket.socket, making: Future[int]) -> None:
-        """Send the version once a change is made, or the reason why it was not made."""
+        """Wait for a change to be made, and send its version, or the reason why it was not made."""
         while not wait([making], SIGN).done:
             s.send(link, s.Working())
         try:

@@ -4,9 +4,10 @@
                                        ^ the agents' interests ──┘ ^── a publisher, with tags from
                                                                        a preprocessor
 
-A run has three phases. In the first, everything starts, and two batches are processed. In the
-second, rows arrive at a steady rate; interests are added and, on request, processes are killed. In
-the third, many rows arrive at once. Latencies are measured in the second phase, rates in the third.
+A run has three phases. In the first phase, everything starts, and two batches are processed. In the
+second phase, rows arrive at a steady rate; interests are added and, on request, processes are
+killed. In the third phase, many rows arrive at once. Latencies are measured in the second phase,
+rates in the third.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class ChainRun:
         self._note, self._seed, self._source_kind = note, seed, source
         self._closing = contextlib.ExitStack()
         self._interests: list[WrittenInterest] = []
-        self._since: list[int] = []  # the time at which each interest was added; 0 at the start
+        self._since: list[int] = []  # when each interest was added; 0 for those added at the start
         self._added_from = self._steady_from = self._steady_to = 0
         self._folder = folder
         self.nodes = ChainNodes(folder, COLUMNS)

@@ -41,8 +41,8 @@ class ChainNodes:
             self._file(name).write_text(text)
 
     def start(self, *names: str) -> None:
-        """Start some nodes; by default all except the preprocessor, which needs a root that
-        listens."""
+        """Start the given nodes, by default all except the preprocessor, which needs a root that
+        already listens."""
         for name in names or self.names:
             command = ["router", "--config", str(self._file(name))]
             if name == PREPROCESSOR:

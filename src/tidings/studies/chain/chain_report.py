@@ -12,8 +12,8 @@ class AddedInterests(msgspec.Struct, frozen=True):
     """Interests that agents added while rows arrived."""
 
     interests: int
-    counted: int  # interests that match a row of the first batch that began once they were in force
-    in_next_batch: int  # counted interests that received all their rows of that batch
+    counted: int  # interests that match a row of the first batch that began after they were added
+    in_next_batch: int  # how many of these interests received all their rows of that first batch
 
 
 class ChainReport(msgspec.Struct, frozen=True):

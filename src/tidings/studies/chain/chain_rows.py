@@ -26,7 +26,7 @@ COLUMNS = {
 ATTRIBUTES = Attributes(COLUMNS)
 KINDS = ("ale", "beer", "cider", "cola", "juice", "mead", "stout", "tea")
 PLACES = ("Bari", "Bonn", "Cork", "Delft", "Gent", "Graz", "Lodz", "Metz", "Oslo", "Porto", "Rome")
-FIRST_PUBLISHED = 1 << 30  # the id of the first row that is published, not read from the source
+FIRST_PUBLISHED = 1 << 30  # rows from this id on are published; the others come from the source
 STEP = 200  # the bounds of interests are multiples of this
 DIALECTS = ("sql", "cesql", "cloudevents", "eventbridge")
 
@@ -34,7 +34,8 @@ Row = dict[str, Any]
 
 
 class WrittenInterest(msgspec.Struct, frozen=True):
-    """A filter as an agent writes it. Its number is the same in all processes."""
+    """A filter in the form in which an agent writes it. The number of the filter is the same in all
+    processes."""
 
     number: int
     dialect: str

@@ -4,8 +4,9 @@
                  └─ tagging ──┘    └── hand-over ──┘
                                    └────────────── delivery ──────────────────────────┘
 
-The rendezvous point forwards a part as soon as it is on its disk, while a batch counts as handed
-over only after its last part. So delivery is also measured from the commit.
+The rendezvous point forwards a part as soon as the part is on its disk, but a batch counts as
+handed over only after its last part. So delivery, too, is measured from the commit, not from the
+hand-over.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ class Latencies(msgspec.Struct, frozen=True):
 
 
 class StageRates(msgspec.Struct, frozen=True):
-    """The rates of rows that arrived all at once, per second; None if there were no such rows."""
+    """The rates, per second, of rows that all arrived at the same time; None if there were no such
+    rows."""
 
     rows: int
     tagging: float | None  # rows, from the start of a batch to its commit
@@ -100,7 +102,7 @@ def measure_rates(
     handed: Mapping[int, int],
     told: DeliveredRows,
 ) -> StageRates:
-    """The rates of rows that were given to the source all at once."""
+    """The rates of rows that were all given to the source at the same time."""
     ids = np.arange(len(rows))[chosen]
     ids = ids[placed.batch[ids] >= 0]
     if not len(ids):

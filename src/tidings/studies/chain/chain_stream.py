@@ -50,7 +50,7 @@ class PipelineRun:
         self._watcher = threading.Thread(target=self._watch, daemon=True)
 
     def start(self) -> None:
-        """Start a driver. An old driver that still runs is left alone."""
+        """Start a driver. If an old driver still runs, it is not stopped."""
         command = [sys.executable, "-m", "tidings", "pipeline", "run"]
         command.append(str(self.folder / "pipeline.toml"))
         self._session = Session(command, self.folder / "pipeline.errors")
@@ -63,8 +63,8 @@ class PipelineRun:
         return self._session
 
     def check(self) -> None:
-        """Start the driver again if it ended without being killed. This happens if Spark gives up
-        after a worker was killed, or if the rendezvous point is gone for too long."""
+        """Start the driver again if it ended without being killed. A driver ends by itself if Spark
+        gives up after a worker was killed, or if the rendezvous point is gone for too long."""
         if self.session.alive():
             return
         self.deaths += 1
@@ -91,7 +91,7 @@ class PipelineRun:
         return -1 if found is None else found.batch
 
     def rows(self) -> int:
-        """How many rows were read by batches that the rendezvous point has."""
+        """The number of rows in the batches that were handed over to the rendezvous point."""
         last = self.last()
         with self._lock:
             while self._read <= last:
@@ -104,8 +104,9 @@ class PipelineRun:
         return [*self.outbox.log.each()]
 
     def _watch(self) -> None:
-        """Record when batches were handed over: the modification time of the file that names the
-        last one. A batch that was followed by another within EVERY seconds is left out."""
+        """Record when batches were handed over. The time is the modification time of the file that
+        names the last batch. A batch that was followed by another batch within EVERY seconds is
+        left out."""
         path = self.outbox.channel_folder / HANDED
         while not self._over.is_set():
             before = self.last()

@@ -23,7 +23,7 @@ SOURCES = ("files", "kafka")
 
 
 class Source(ABC):
-    """A place where a pipeline reads rows."""
+    """A source from which a pipeline reads rows."""
 
     settings: str
     """The lines that describe this source in the pipeline file."""
@@ -104,7 +104,7 @@ class Feeder:
         self._source.put(rows)
 
     def start(self, rate: float) -> None:
-        """Feed at a steady rate. While the pipeline is too far behind, no rows are drawn."""
+        """Feed at a steady rate. No rows are drawn as long as the pipeline is too far behind."""
         self._thread = threading.Thread(target=self._run, args=(rate,), daemon=True)
         self._thread.start()
 
@@ -133,7 +133,7 @@ class Feeder:
 
 class ChainPublisher:
     """Publishes rows one by one at a router, in addition to those of the source, from a thread. A
-    preprocessor tags them."""
+    preprocessor tags these rows."""
 
     def __init__(self, address: str, seed: int) -> None:
         self.rows: list[Row] = []

@@ -1,13 +1,13 @@
-"""Judges what agents received, by an oracle that shares no code with the chain: it calls
+"""Judges what agents received with an oracle that shares no code with the chain: the oracle calls
 `Filter.matches` for each row, on filters in the dialect in which the agent wrote them.
 
 An interest that is in force from the start must receive every row that it matches. An interest that
 is added later must receive the matching rows of all batches that begin after it was added, and may
-receive matching rows of earlier batches. Each pair of interest and row is due once.
+receive matching rows of earlier batches. Each pair of an interest and a row is due once.
 
-The rendezvous point numbers notifications as they are handed over, batch after batch, in the order
-of the outbox. So serials must increase with the places in the outbox, and notifications must arrive
-in the order of their serials.
+The rendezvous point numbers notifications in the order in which they are handed over: batch after
+batch, in the order of the outbox. So serials must increase in the order of the outbox, and
+notifications must arrive in the order of their serials.
 
 Rows that are published in addition to those of the pipeline are judged in the same way: each is a
 batch of its own, which begins when it is published.
@@ -40,18 +40,18 @@ class RowPlaces(msgspec.Struct, frozen=True):
 
 
 class ChainVerdict(msgspec.Struct, frozen=True):
-    """Counts of pairs of interest and row. Only `expected`, `delivered` and `optional` may be above
-    0."""
+    """Counts of pairs, each of an interest and a row. Only `expected`, `delivered` and `optional`
+    may be above 0."""
 
-    expected: int  # pairs that are due
+    expected: int  # pairs that had to arrive
     delivered: int  # pairs that arrived, and were due or allowed
     lost: int  # pairs that were due and did not arrive
     doubled: int  # repeated arrivals of a pair
-    strays: int  # arrived, although the interest does not match the row
-    altered: int  # arrived with contents that differ from the row
-    misnumbered: int  # arrived with a serial that is not in the order of the hand-over
-    optional: int  # arrived, but were not due, because the interest was added after the batch began
-    out_of_order: int  # arrived after a notification with a higher serial
+    strays: int  # pairs that arrived although the interest does not match the row
+    altered: int  # pairs that arrived with contents that differ from the row
+    misnumbered: int  # pairs that arrived with a serial that is not in the order of the hand-over
+    optional: int  # pairs that arrived but were not due: the interest came after the batch began
+    out_of_order: int  # pairs that arrived after a notification with a higher serial
 
     def __add__(self, other: ChainVerdict) -> ChainVerdict:
         mine, theirs = msgspec.structs.asdict(self), msgspec.structs.asdict(other)
@@ -85,7 +85,7 @@ def find_times(rows: Sequence[Row]) -> Numbers:
 
 
 def count_due(wanted: Sequence[npt.NDArray[np.bool_]], began: Numbers, since: Sequence[int]) -> int:
-    """The number of pairs of interest and row that are due."""
+    """The number of pairs of an interest and a row that are due."""
     return sum(int(_due(one, began, at).sum()) for one, at in zip(wanted, since, strict=True))
 
 
@@ -139,7 +139,7 @@ def judge_published(
 
 
 def count_out_of_order(told: DeliveredRows) -> int:
-    """How many deliveries an interest received after one with a higher serial."""
+    """How many deliveries an interest received after a delivery with a higher serial."""
     count = 0
     for number in np.unique(told["interest"]):
         serials = told["serial"][told["interest"] == number]

@@ -5,7 +5,7 @@ jvm        the Java process; its driver then ends, and a new one starts
 worker     a Python worker; Spark starts another, and the stream continues
 root       the rendezvous point
 north ...  a router
-preprocessor   tags what is published in addition to the rows
+preprocessor   tags the rows that are published at a router
 broker     has the rows, if they are in Kafka
 """
 
@@ -24,7 +24,7 @@ from tidings.studies.host.sessions import Session, send
 
 ROLES = ("driver", ROOT, "jvm", "north", "worker", "south", PREPROCESSOR, "east")
 BROKER = "broker"
-LEFT = 3.0  # the most seconds before a killed node is restarted, or before orphans are killed
+LEFT = 3.0  # the longest time in seconds until a killed node is restarted, or orphans are killed
 PATIENCE = 180.0  # seconds within which a driver must notice that its Java process is gone
 
 

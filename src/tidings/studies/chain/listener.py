@@ -72,7 +72,7 @@ class Listener:
         self._readers: list[asyncio.Task[None]] = []
 
     async def subscribe(self, wishes: list[NewInterest]) -> list[tuple[int, int]]:
-        """Subscribe all at the same time. An agent may occur only once in `wishes`."""
+        """Make all subscriptions at the same time. An agent may occur only once in `wishes`."""
         return await asyncio.gather(*map(self._subscribe, wishes))
 
     async def _subscribe(self, wish: NewInterest) -> tuple[int, int]:
@@ -103,7 +103,7 @@ class Listener:
         async for one in told:
             if isinstance(one, Lost | Break):
                 self.problems.append(f"interest {number}: {one!r}")
-            if not isinstance(one, Delivery):  # not `Interrupted` or `Resumed`
+            if not isinstance(one, Delivery):  # it is `Interrupted`, `Resumed` or a problem
                 continue
             now = time.time_ns() // 1000
             row = msgspec.json.decode(one.payload)

@@ -49,7 +49,7 @@ class Listeners:
         ])  # fmt: skip
 
     def count(self) -> int:
-        """How many notifications were delivered so far."""
+        """How many notifications have been delivered so far."""
         return self._ask("count", [[] for _ in self._processes])
 
     def end(self) -> npt.NDArray[np.void]:

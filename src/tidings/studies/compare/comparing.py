@@ -43,7 +43,7 @@ FIGURES = {
     ("dict", "p99"): Measure("one dict, p99", "µs"),
     ("json", "p50"): Measure("one JSON, p50", "µs"),
 }
-"""The measures, by the request to a worker and the name of the value in its answer."""
+"""The measures; a key is the request to a worker, and the name of the value in its answer."""
 
 LEAST_SECONDS = 0.25  # shorter measurements are repeated
 PATIENCE = 3600.0  # seconds to wait for an answer; building a million filters is slow
@@ -233,7 +233,7 @@ def _environment(source: Path, cache: Path) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "PYTHONHASHSEED": "0",  # both revisions iterate over sets in the same order
         "TIDINGS_CACHE_DIR": str(cache),
-        # This process sets NUMBA_CACHE_DIR when it loads a matcher. An inherited value would take
-        # precedence over the cache above.
+        # This process sets NUMBA_CACHE_DIR when it loads a matcher. If the worker inherited that
+        # value, it would take precedence over TIDINGS_CACHE_DIR.
         "NUMBA_CACHE_DIR": str(cache / "kernels"),
     }

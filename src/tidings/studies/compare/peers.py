@@ -51,10 +51,10 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     about: str
     operators: list[str]
-    """The tests that it can express; workloads with other tests are skipped."""
+    """The tests that the peer can express; workloads with other tests are skipped."""
     run: list[str]
     without: str = ""
-    """The reason why it can't express other tests."""
+    """The reason why the peer can't express other tests."""
     needs: list[str] = []
     """Programs that must be on PATH."""
     build: list[list[str]] = []
@@ -71,7 +71,7 @@ class Pass(msgspec.Struct, frozen=True):
     version: str
     filters: int
     events: int
-    """The number of events matched when the time was up."""
+    """The number of events that were matched before the time was up."""
     matches: int
     build_seconds: float
     seconds: float
@@ -125,7 +125,7 @@ class PeerSettings(msgspec.Struct, frozen=True):
     limit: float = 20.0
     """The seconds of a pass."""
     patience: float = 900.0
-    """The seconds for loading filters; a slower system is cut off."""
+    """The seconds for loading filters; a system that needs longer is stopped."""
 
 
 def read_peers(folder: Path) -> dict[str, Peer]:
@@ -252,7 +252,7 @@ def _choose_systems(
 ) -> dict[str, dict[str, list[str]]]:
     """The chosen systems of each peer; tidings is always first.
 
-    The name of a peer stands for all its systems.
+    The name of a peer selects all its systems.
     """
     systems = {name: peer.variants or {name: []} for name, peer in peers.items()}
     known = [*peers, *(system for variants in systems.values() for system in variants)]
@@ -347,7 +347,7 @@ def _refuse_inexpressible(peer: Peer, workload: Workload) -> None:
 
 
 def _fingerprint(folder: Path) -> str:
-    """A digest of a peer's files: if one changes, the peer is built again."""
+    """A digest of a peer's files: if a file changes, the peer is built again."""
     digest = hashlib.sha256(sys.version.encode())
     for file in sorted(folder.rglob("*")):
         if file.is_file() and "__pycache__" not in file.parts:

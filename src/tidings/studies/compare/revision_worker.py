@@ -144,7 +144,7 @@ def _repeat(one_pass: Callable[[], float], least: float) -> list[float]:
 
 
 def main() -> int:
-    # The revision's own output must not be mistaken for an answer.
+    # Output that the revision itself prints must not be mistaken for an answer.
     out, sys.stdout = sys.stdout, sys.stderr
     worker: Worker | None = None
     for line in sys.stdin:

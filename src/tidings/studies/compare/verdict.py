@@ -19,8 +19,8 @@ import msgspec
 
 from tidings.model import EnvironmentProblem
 
-CONFIDENCE = 0.95  # the target; with few rounds the confidence is lower
-# the fewest ratios: four ratios are all on one side of 1 by chance in one case of eight
+CONFIDENCE = 0.95  # the confidence to reach; with few rounds, it is lower
+# the least number of ratios: four ratios are all on one side of 1 by chance in one case of eight
 FEWEST = 5
 
 Word = Literal["improvement", "regression", "noise", "too few"]
@@ -42,7 +42,7 @@ class Verdict(msgspec.Struct, frozen=True):
     """The median of the first revision."""
     second: float
     ratio: float
-    """The median of second / first over the pairs of adjacent measurements."""
+    """The median of the ratios `second / first`, over the pairs of adjacent measurements."""
     low: float
     high: float
     """`low` and `high` are the confidence interval of that median."""

@@ -1,4 +1,4 @@
-"""The bars of decision diagrams: what was asked for, and what was measured."""
+"""The bars of decision diagrams: the targets, and the measured figures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tidings.studies.diagrams.found_coverings import Coverings
 from tidings.studies.diagrams.small_domains import SmallDomain
 
 TIMES, SHARE, SECONDS, NODES, RATIO = 20, 0.2, 60, 256, 1.2
-FILTERS = 10_000  # the number of filters for which a building time was asked
+FILTERS = 10_000  # the number of filters for which the building time has a target
 
 
 def list_bars(

@@ -5,8 +5,8 @@
     stock inside  a symbol, a price inside a range, a day
     weakened      groups of three: a filter of clauses, and two that cover it; only for coverings
 
-Each workload is evaluated by the same kernels in four ways, in turn, all of which share the results
-of tests:
+The same kernels evaluate each workload in four ways, in turn. All four ways share the results of
+tests:
 
     apart              every filter by itself
     merged             equal parts of filters are one unit, but there are no implications
@@ -59,7 +59,7 @@ from tidings.studies.workloads.wide_filters import (
 
 LEARNT = 256  # the events from which pass rates are learnt
 CHECKED = 3  # how many events are checked against the reference
-EXHAUSTIVE = 100  # the most filters that are compared with brute force
+EXHAUSTIVE = 100  # the highest number of filters that are compared with brute force
 Note = Callable[[str], None]
 
 
@@ -171,7 +171,8 @@ def _learn(
     terms: Mapping[str, Expression],
     dead: npt.NDArray[np.uint8],
 ) -> Diagrams:
-    """The same diagrams, in the order of the pass rates of events that are not measured later."""
+    """The same diagrams, ordered by pass rates that were learnt from events other than the measured
+    ones."""
     rng = random.Random(len(trees))
     for _ in range(LEARNT):
         linked.match(draw_event(rng), dead)
@@ -181,7 +182,8 @@ def _learn(
 
 
 def _tree(form: Form) -> Node:
-    """The tree of a form. If its boxes are the product of clauses, the tree has these clauses."""
+    """The tree of a form. If the boxes of the form are the product of clauses, the tree has these
+    clauses."""
     boxes = [[Test(*item) for item in box.items()] for box in form.boxes or ()]
     return factor(boxes) or tree_of(form)
 

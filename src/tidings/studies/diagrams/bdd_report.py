@@ -22,7 +22,7 @@ class DiagramWay(msgspec.Struct, frozen=True):
     touched: float
     """Filters that were decided, in whole or in part."""
     counted: float
-    """Parts that were decided while their filters were still undecided."""
+    """Parts that were decided before the result of the whole filter was known."""
 
 
 class DiagramRun(msgspec.Struct, frozen=True):
@@ -41,7 +41,8 @@ class DiagramRun(msgspec.Struct, frozen=True):
     left_out: int
     """Filters that exceed a budget of the planner, and stay trees of sets."""
     split: int
-    """Filters that are split into parts; most of them because their parts occur in others."""
+    """Filters that are split into parts, most of them because their parts also occur in other
+    filters."""
     too_large: int
     """Filters that are split because a diagram of them would have more than 256 nodes."""
     groups: int
@@ -50,24 +51,25 @@ class DiagramRun(msgspec.Struct, frozen=True):
     bytes_per_edge: float
     ways: list[DiagramWay]
     trees_micros: float
-    """The matcher without diagrams, batches."""
+    """The time of the matcher without diagrams, for batches."""
     matcher_micros: float
-    """The matcher with diagrams, batches."""
+    """The time of the matcher with diagrams, for batches."""
     speedup: float
     step_share: float
-    """Node steps with implications, as a share of those without. Equal parts of filters are merged
-    in both."""
+    """The number of node steps with implications, divided by the number without implications. In
+    both cases, equal parts of filters are merged."""
     apart_share: float
-    """The same steps, as a share of those when every filter is evaluated by itself."""
+    """The number of node steps with implications, divided by the number if every filter is
+    evaluated by itself."""
     ordered_steps: float
-    """Node steps with tests in the order of measured pass rates, as a share of those with tests in
-    the order of the sizes of their sets."""
+    """The number of node steps if tests are in the order of measured pass rates, divided by the
+    number if tests are in the order of the sizes of their sets."""
     ordered_tests: float
-    """The same for the number of tests that are evaluated."""
+    """Like the previous field, but for the number of evaluated tests."""
 
 
 class SweepPoint(msgspec.Struct, frozen=True):
-    """The three engines on a mix of narrow filters and clauses: microseconds per event."""
+    """The microseconds per event of the three engines, on a mix of narrow filters and clauses."""
 
     wide_percent: int
     clauses: int

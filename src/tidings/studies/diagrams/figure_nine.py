@@ -14,7 +14,7 @@ from tidings.filters.canonical import AllOf, AnyOf, Node, Test
 from tidings.matching.diagrams import Decision, Ranking, build_tree, edges_between
 
 ORDER = ("x = 3", "x = 5", "x = 2", "x > 4", "y > 1", "y < 4", "y = 3", "y > 2", "z > 4")
-# by the rule of the figure, edges lead to nodes that come later than the node they start from
+# the rule of the figure: each edge leads to a node that comes after the node where it starts
 DRAWN = {("S1 1", "S2 00"), ("S2 1", "S1 00")}
 # by the rule that is used, leaves have edges too: if x = 5, the next test of S2 is y > 2
 ADDED = {("S1 01", "S2 01")}
@@ -22,7 +22,7 @@ Edges = set[tuple[str, str]]
 
 
 def find_edges() -> tuple[Edges, Edges]:
-    """The edges by the rule of the figure, and those by the rule that is used."""
+    """The edges that the rule of the figure gives, and those that the rule in use gives."""
     one, two = _draw()
     names = {**_names_of(one), **_names_of(two)}
 

@@ -35,7 +35,8 @@ class Coverings(msgspec.Struct, frozen=True):
     workload: str
     filters: int
     compared: int
-    """Pairs that no event separates."""
+    """Pairs that no drawn event separates: no event shows that the first does not cover the
+    second."""
     refuted: int
     """Pairs that an event separates, compared as a check: none of them is a covering."""
     before: int
@@ -92,7 +93,7 @@ def _not_separated(is_matched: Array) -> Iterator[Pair]:
 
 def _reduce(found: set[Pair], count: int) -> set[Pair]:
     """The coverings that do not follow from others; of two filters that cover each other, the later
-    one is above."""
+    one counts as the upper one."""
     order = {pair for pair in found if pair[0] > pair[1] or pair[::-1] not in found}
     above = [0] * count  # as bits
     for one, other in order:

@@ -1,8 +1,9 @@
 """Compares coverings with brute force: filters on few attributes with few values, and all events.
 
 The filters test `aN = 1`, `b < 1`, `b < 2` and `b >= 1`. So the events in which each aN is 1 or
-absent, and b is 0, 1, 2 or absent, stand for all events: brute force decides exactly which filter
-covers which. Brute force evaluates the clauses that were drawn, and reads no filter.
+absent, and b is 0, 1, 2 or absent, represent all events: brute force decides exactly which filter
+covers which. Brute force evaluates the drawn clauses themselves, and does not read the filters that
+are made from them.
 """
 
 from __future__ import annotations
@@ -39,13 +40,14 @@ class SmallDomain(msgspec.Struct, frozen=True):
     coverings: int
     """Pairs in which brute force finds a covering."""
     found: int
-    """Those of them that are found without brute force."""
+    """How many of the pairs that brute force finds are also found without it."""
     refuted: int
-    """Coverings that are found, although an event matches the lower filter and not the upper."""
+    """Pairs that are found as coverings although an event matches the lower filter and not the
+    upper one."""
 
 
 def compare_with_brute_force(rng: random.Random, count: int) -> SmallDomain:
-    """Compare all pairs among about this many filters."""
+    """Compare all pairs among about `count` filters."""
     drawn: dict[Clauses, None] = {}
     while len(drawn) < count:
         drawn |= dict.fromkeys(draw_relatives(rng))

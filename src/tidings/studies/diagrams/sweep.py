@@ -18,7 +18,7 @@ from tidings.studies.workloads.wide_filters import Event, draw_clauses, draw_eve
 
 PERCENT, CLAUSES = (0, 25, 50, 75, 100), (3, 5, 7, 10, 15)
 BATCH = 512
-SLOW = 32  # how many events the filters are evaluated on one by one
+SLOW = 32  # the number of events on which the filters are evaluated one by one
 
 
 def measure_sweep(

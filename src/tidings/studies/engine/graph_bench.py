@@ -41,9 +41,9 @@ class GraphRun(msgspec.Struct, frozen=True):
     nodes: int
     edges: int
     candidates: int
-    """The pairs of hulls that the join compared."""
+    """The number of pairs of hulls that the join compared."""
     pairs: int
-    """The coverings that the join found."""
+    """The number of coverings that the join found."""
     seconds: float
     steps: dict[str, float]
     """The seconds of each step in STEPS."""
@@ -210,7 +210,7 @@ def _parents(nodes: Sequence[Node], node: Node) -> list[Node]:
 def graph_growth(runs: Sequence[GraphRun]) -> GraphGrowth:
     """The growth of times over runs that differ in the number of filters."""
     sizes = [run.filters for run in runs]
-    least = 1e-6  # seconds assumed for a step that took no time, because zero has no logarithm
+    least = 1e-6  # a step without a measurable time counts as 1e-6 s: zero has no logarithm
     return GraphGrowth(
         workload=runs[0].workload,
         smallest=min(sizes),

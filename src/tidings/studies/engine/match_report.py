@@ -8,7 +8,7 @@ from tidings.studies.host.machine_info import MachineInfo
 
 
 class Timing(msgspec.Struct, frozen=True):
-    """Microseconds per event over the repeats."""
+    """The microseconds per event: the median, best and worst of the repeats."""
 
     median: float
     best: float
@@ -40,10 +40,10 @@ class Evaluations(msgspec.Struct, frozen=True):
     candidates: float
     """In the index: boxes that are examined."""
     compared: float
-    """In the index: codes that are compared with sets of these boxes."""
+    """In the index: codes that are compared with sets of the examined boxes."""
     compared_different: float
     asked: float
-    """In the index: tests that remain to be evaluated after that."""
+    """In the index: tests that remain to be evaluated after codes were compared."""
     evaluated: float
     """In the index: terms that are evaluated for these tests."""
 

@@ -30,8 +30,8 @@ BIG = 1 << 62
 
 
 class EvaluationCounts(NamedTuple):
-    """How many tests were evaluated, how many different tests there were, and how many filters
-    match."""
+    """The number of evaluated tests, the number of different tests among them, and the number of
+    filters that match."""
 
     evaluated: int
     different: int
@@ -110,7 +110,7 @@ class NumberedTests:
         fails = np.minimum.reduceat(np.where(passed[self._tests], BIG, here), self._starts)
         box_passes = fails == BIG
         before = np.cumsum(box_passes) - box_passes
-        is_decided = before > before[self._first_box]  # an earlier box of the filter has passed
+        is_decided = before > before[self._first_box]  # if an earlier box of the filter has passed
         asked = (here <= fails[self._box]) & ~is_decided[self._box]
         made[self._tests[asked]] = True
         return int(asked.sum()), int((box_passes & ~is_decided).sum())

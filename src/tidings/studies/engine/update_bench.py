@@ -22,7 +22,7 @@ from tidings.studies.workloads.workloads import make_workload
 SINGLE = 500  # how many filters are added one by one
 SHARE = 20  # before each merge, 1/SHARE of the filters is added
 EVENTS = 4096
-LEAST_SEALED = 1024  # at least this many filters, added at once, become a segment
+LEAST_SEALED = 1024  # if at least this many filters are added at once, they become a segment
 
 
 class CallLatencies(msgspec.Struct, frozen=True):

@@ -60,8 +60,8 @@ broker.session.timeout.ms=6000
 """
 # A broker that is restarted must wait until the session of the killed broker has ended. But a
 # broker that is stalled for longer than a session, because it waits for a processor or for the
-# disk, counts as dead: then its partitions have no leader, and accept no rows. With sessions of one
-# second, this happened repeatedly on busy machines. The default is nine seconds.
+# disk, counts as dead; its partitions then have no leader, and accept no rows. With sessions of one
+# second, brokers counted as dead repeatedly on busy machines. The default is nine seconds.
 _DELIVERY = 600_000  # milliseconds for which a producer tries to send a row
 _LOGGING = """\
 appender.console.type=Console
@@ -153,8 +153,9 @@ class Producer:
         command += ["--bootstrap-server", broker.address, "--request-required-acks", "-1"]
         command += ["--command-property", "linger.ms=5", "--message-send-max-retries", "10000"]
         command += ["--command-property", f"delivery.timeout.ms={_DELIVERY}"]
-        # With several requests under way, the second may be accepted when the first comes too early
-        # for a new topic. Then the rows of the first count as out of order for good (KAFKA-15591).
+        # With several requests in flight, the broker may refuse the first, because a new topic is
+        # not ready yet, and accept the second. From then on, the rows of the first request always
+        # count as out of order (KAFKA-15591).
         command += ["--command-property", "max.in.flight.requests.per.connection=1"]
         with self._log.open("ab") as out:
             self._process = subprocess.Popen(

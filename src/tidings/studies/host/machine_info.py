@@ -17,7 +17,7 @@ class MachineInfo(msgspec.Struct, frozen=True):
 
     system: str
     processor: str
-    """Its name, if it is known."""
+    """The name of the processor, if it is known."""
     processors: int
     python: str
     numpy: str

@@ -17,7 +17,7 @@ def free_ports(count: int) -> list[int]:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         one.bind(("127.0.0.1", 0))
         found.append(int(one.getsockname()[1]))
-        one.detach()  # it stays open until this process ends
+        one.detach()  # the socket stays open until this process ends
     return found
 
 

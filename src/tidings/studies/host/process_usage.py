@@ -18,7 +18,8 @@ class Peaks(msgspec.Struct):
     """Peak memory, in bytes."""
 
     together: int = 0
-    """The peak of all processes together. Shared pages are counted for each process."""
+    """The peak of all processes together. A page that several processes share is counted once for
+    each of them."""
     by_name: dict[str, list[int]] = {}
     """The peak of each process (VmHWM), by program name; this process is `driver`."""
 

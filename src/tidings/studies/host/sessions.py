@@ -58,8 +58,8 @@ class Session:
         *,
         has_stdin: bool = False,
     ) -> None:
-        """The output of the process is appended to the file `errors`. With `has_stdin`, its stdin
-        is a pipe that ends when this process ends."""
+        """The output of the process is appended to the file `errors`. If `has_stdin` is set, the
+        stdin of the process is a pipe that ends when this process ends."""
         path = os.pathsep.join([str(SOURCE), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
         with errors.open("ab") as out:
             self.process = subprocess.Popen(

@@ -48,7 +48,7 @@ class RouteCase(msgspec.Struct, frozen=True):
     name: str
     labels: int = 1
     neighbours: int = 1
-    relabelled: bool = False  # one of two neighbours gets different labels, which peers do not have
+    relabelled: bool = False  # two neighbours get different labels, which peers can't do
 
 
 CASES = (
@@ -71,7 +71,7 @@ class ForwardRun(msgspec.Struct, frozen=True):
     per_core: float  # notifications per second of processor time of the forwarding process
     busy: float  # processor seconds per second
     notifications: int  # the total number of notifications; every neighbour received all of them
-    ratio: float | None  # the rate of tidings divided by this rate, as the median over rounds
+    ratio: float | None  # the rate of tidings divided by that in this row; median of rounds
     ratio_per_core: float | None
 
 
@@ -203,7 +203,8 @@ def _forward(
 
 
 def _warm(system: System, seconds: float) -> None:
-    """Warm up a system: its first runs are slow, and a router loads its kernels once it is busy."""
+    """Warm up a system: its first runs are slow, and a router loads its kernels only when it is
+    busy."""
     for _ in range(3 * len(system.pids) if system.name == HOME else 1):
         pump(system, seconds, WINDOW)
 
@@ -272,7 +273,7 @@ def _tidings(
     if not case.relabelled:
         wants = [wanted] * case.neighbours
         return start_tidings(folder, nodes, payloads, wants, hops=hops)
-    # the second neighbour subscribes only to a node above all others
+    # the second neighbour subscribes only to one node, which is above all others
     above = case.labels + 1
     parents = dict.fromkeys(wanted, (above,))
     return start_tidings(folder, nodes, payloads, [wanted, [above]], parents=parents, hops=hops)

@@ -5,7 +5,7 @@
 
 There are three measurements:
 
-- an agent, as applications use it, with many publications in flight;
+- an agent, used in the way applications use it, with many publications in flight;
 - a raw socket, with publications encoded in advance, so that only the rendezvous point limits the
   rate;
 - one publication at a time, next to the cost of a sync on the same disk.
@@ -73,7 +73,7 @@ def measure_durable(
         agents, raws, spent, count = [], [], 0.0, 0
         syncs = sync_times(folder, 50)
         alone = asyncio.run(_publish_alone(port, payload, max(20, int(100 * seconds))))
-        syncs += sync_times(folder, 50)  # measured before and after, because disks vary
+        syncs += sync_times(folder, 50)  # syncs are measured before and after, because disks vary
         total = len(alone)
         for number in range(rounds):
             note(f"durable: round {number + 1} of {rounds}")

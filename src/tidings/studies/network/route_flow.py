@@ -125,8 +125,8 @@ def pump(system: System, seconds: float, window: int) -> Throughput:
 def send_paced(system: System, rate: float, seconds: float, window: int) -> npt.NDArray[np.float64]:
     """Send at a steady rate; return the milliseconds that each notification took.
 
-    A burst is due each millisecond and carries the time at which it was due. While `window`
-    notifications are in flight, bursts are sent late.
+    A burst is due each millisecond and carries the time at which it was due. If `window`
+    notifications are in flight when a burst is due, the burst is sent late.
     """
     system.rest()
     sender, size = system.sender, system.size

@@ -41,7 +41,7 @@ PUBLISHED = 20_000.0  # publications per second
 TURN = 0.002  # seconds between two groups of publications
 WRITTEN = 50_000  # filters that are written to the journal together
 PAYLOAD = 200
-WINDOW = 50_000  # the most publications in flight
+WINDOW = 50_000  # the highest number of publications in flight
 ROOT = f"""\
 name = "root"
 listen = "127.0.0.1:0"
@@ -62,7 +62,7 @@ class AskLatencies(msgspec.Struct, frozen=True):
     """Milliseconds from Ask to Answer, which is sent when the node is on the disk."""
 
     rate: float  # interests per second; 0 if they are requested one at a time
-    published: float  # publications per second at the same time
+    published: float  # publications per second that are sent at the same time
     count: int
     p50: float
     p99: float
@@ -195,7 +195,7 @@ def _memory_when_empty(folder: Path) -> int:
 
 
 def _memory(pid: int) -> tuple[int, int]:
-    """The resident bytes of a process, and how many of them are mapped files."""
+    """The resident bytes of a process, and how many of these bytes belong to mapped files."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     found = dict(line.split(":", 1) for line in lines)
     total, mapped = (1024 * int(found[name].split()[0]) for name in ("VmRSS", "RssFile"))
@@ -276,7 +276,7 @@ class _Publisher:
         self._peer = greet(port, "publisher")
         self._peer.link.settimeout(PATIENCE)
         self._sent: list[float] = []  # when each publication was due
-        self._done: list[tuple[int, float]] = []  # the last stamp acknowledged, and the time
+        self._done: list[tuple[int, float]] = []  # each acknowledged stamp, and when
         self._stop = threading.Event()
         self._all_sent = threading.Event()
         self._sender, self._hearer = (
@@ -343,8 +343,8 @@ class _Publisher:
 
 
 def _can_read(link: socket.socket, seconds: float) -> bool:
-    """Wait until something has arrived. `select.select` refuses descriptors above 1,023, which a
-    process with many links has."""
+    """Wait until data has arrived. `select.select` refuses descriptors above 1,023, which a process
+    with many links has."""
     poll = select.poll()
     poll.register(link, select.POLLIN)
     return bool(poll.poll(seconds * 1000))

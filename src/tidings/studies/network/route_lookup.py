@@ -36,7 +36,7 @@ class Lookup(msgspec.Struct, frozen=True):
     ids: float  # the mean number of ids per notification
     subscription: float  # the mean time of all subscriptions so far
     fresh: float  # the lookup of the labels of an unknown header
-    ways: float  # the same lookup, plus the header that each neighbour gets
+    ways: float  # the same as `fresh`, and making the header that each neighbour gets
     known: float  # the lookup of a known header by its bytes, as in a router
     frame: float  # forwarding a whole frame with known labels
     table_bytes: int
@@ -185,7 +185,8 @@ class Flatness(msgspec.Struct, frozen=True):
 
 
 def flatness(found: Sequence[Lookup]) -> list[Flatness]:
-    """The flatness of each scenario that was measured with 1,000 subscribers and with more."""
+    """The flatness of each scenario, if it was measured both with 1,000 subscribers and with
+    more."""
     flat = []
     for name in dict.fromkeys(one.scenario for one in found):
         some = [one for one in found if one.scenario == name and one.subscribers >= FLAT_FROM]

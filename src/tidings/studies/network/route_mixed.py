@@ -4,8 +4,8 @@
                                       <─Published─                                 that counts
 
 The filters and the attributes are those of the workload `mixed`. If nats-server is installed,
-JetStream is measured with the same payloads. It keeps the stream in files, which it does not sync,
-and has one consumer.
+JetStream is measured with the same payloads. JetStream keeps the stream in files, which it does not
+sync, and has one consumer.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from tidings.studies.network.route_peers import (
 from tidings.studies.workloads.workloads import make_workload
 
 FILTERS = 10_000
-EVENTS = 16_384  # the number of events whose attributes are used repeatedly
+EVENTS = 16_384  # distinct events; the notifications cycle through their attributes
 BURST = 500  # publications that are sent together
 
 
@@ -56,7 +56,7 @@ class Mixed(msgspec.Struct, frozen=True):
     filters: int
     content: float  # bytes of the attributes of a notification, on average
     window: int
-    told: int  # notifications that the receiver got, which are all that match a filter
+    told: int  # notifications that the receiver got: all those that match a filter
     jetstream_rates: list[float]  # acknowledged publications per second; empty without nats-server
 
 
@@ -125,7 +125,8 @@ def encode_bursts(
     count: int,
     tags: Sequence[bytes] = (),
 ) -> Iterator[bytes]:
-    """Frames of publications, in bursts, with the tags of the lines if there are any."""
+    """Frames of publications, in bursts. If tags are given, each publication has the tag of its
+    line."""
     tags = tags or (b"",) * len(lines)
     for first in range(1, count + 1, BURST):
         yield b"".join(
@@ -190,7 +191,7 @@ async def _publish_many(
 
 def _publish_to_jetstream(folder: Path, payload: bytes, window: int, seconds: float) -> float:
     """The rate of acknowledged publications to a stream in files. When this returns, the consumer
-    has received all of them."""
+    has received all publications."""
     folder.mkdir()
     (port,) = free_ports(1)
     file = folder / "nats.conf"
@@ -267,7 +268,7 @@ class _Deliveries:
             data = rest + data
             if b"PING\r\n" in data:
                 self._link.sendall(b"PONG\r\n")
-            self.count += data.count(b"MSG s 1 ")  # `s` is the subject of publication
+            self.count += data.count(b"MSG s 1 ")  # publications have the subject `s`
             rest = data[-7:]
 
     def wait_for(self, count: int) -> None:

@@ -3,8 +3,8 @@
     root ──frames──> [router] ──> 10 neighbours        measured: the router's forwarding alone
 
 The graph is flat (no coverings), shallow (3 levels) or deep (a chain), or there is only one
-neighbour, which subscribes to everything. Headers arrive in the form in which a root with this mode
-writes them.
+neighbour, and it subscribes to everything. Headers arrive in the form in which a root with this
+mode writes them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class GraphShape(msgspec.Struct, frozen=True):
 
 
 class ModeRow(msgspec.Struct, frozen=True):
-    """The cost of one mode, measured with notifications as they arrive in this mode."""
+    """The cost of one mode, measured with notifications in the form in which they arrive in this
+    mode."""
 
     shape: str
     mode: str
@@ -81,7 +82,7 @@ def measure_modes(
 
 
 class _Run:
-    """A router in one mode, and frames as they arrive from a root in that mode."""
+    """A router in one mode, and frames in the form in which a root sends them in that mode."""
 
     def __init__(self, shape: GraphShape, forwarding: Forwarding, seed: int) -> None:
         chance = random.Random(seed)

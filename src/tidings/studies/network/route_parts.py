@@ -37,7 +37,7 @@ from tidings.studies.workloads.workloads import Workload, make_workload
 
 FILTERS = 10_000
 ROWS = 16_384  # the number of notifications in a part
-EVENTS = 16_384  # the number of events whose tags are used repeatedly
+EVENTS = 16_384  # distinct events; each notification has the tag of one of them
 DIFFERENT = 8  # the number of parts that are made in advance
 ALIVE = 4.0  # seconds between two messages, so that the receiver does not count as silent
 AT_ONCE = 1 << 18  # bytes that the receiver examines at a time
@@ -49,7 +49,7 @@ class PartRun(msgspec.Struct, frozen=True):
     """The measurements."""
 
     rates: list[float]  # notifications per second, from the first part to the last acknowledgment
-    told_rates: list[float]  # the same, until the receiver has all notifications
+    told_rates: list[float]  # notifications per second, until the receiver has all of them
     root_per_core: float  # notifications per second of the rendezvous point's processor time
     filters: int
     rows: int  # the number of notifications in a part
@@ -115,8 +115,8 @@ def distinct_filters(workload: Workload) -> list[tuple[int, bytes]]:
 
 
 class _Source:
-    """The parts of one source, as many as needed. They are copies of a few parts that were made in
-    advance, with other keys."""
+    """The parts of one source, as many as needed. The parts are copies of a few parts that were
+    made in advance, with other keys."""
 
     def __init__(self, known: Changes, tags: Tags, payload: int, seed: int) -> None:
         chance = np.random.default_rng(seed)

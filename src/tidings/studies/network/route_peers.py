@@ -19,7 +19,7 @@ from tidings.studies.host.ports import free_ports
 from tidings.studies.network.route_flow import Receiver, System
 
 PROGRAMS = {"mosquitto": "mosquitto", "nats": "nats-server"}
-TOPICS = 10_000  # the most topics; all names of topics have the same length
+TOPICS = 10_000  # the highest number of topics; all names of topics have the same length
 
 
 def program(name: str) -> str | None:
@@ -58,7 +58,7 @@ def mqtt_connect(name: str) -> bytes:
 
 
 def mqtt_subscribe(number: int, topics: Sequence[str]) -> bytes:
-    """A SUBSCRIBE packet with QoS 0, at most once."""
+    """A SUBSCRIBE packet with QoS 0 (delivery at most once)."""
     wanted = b"".join(mqtt_text(one) + b"\0" for one in topics)
     return mqtt_packet(0x82, number.to_bytes(2, "big") + wanted)
 
@@ -118,7 +118,7 @@ def nats_publish(topic: str, payload: bytes) -> bytes:
 
 
 def nats_message(topic: str, number: int, payload: bytes) -> bytes:
-    """A message as a receiver gets it."""
+    """A message in the form in which a receiver gets it."""
     return f"MSG {topic} {number} {len(payload)}\r\n".encode() + payload + b"\r\n"
 
 

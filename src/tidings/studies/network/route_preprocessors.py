@@ -31,7 +31,7 @@ from tidings.studies.network.route_peers import end_process
 from tidings.studies.workloads.workloads import make_workload
 
 FILTERS = 10_000
-EVENTS = 16_384  # the number of events whose attributes are used repeatedly
+EVENTS = 16_384  # distinct events; the notifications cycle through their attributes
 ASKED = 1_000  # notifications in one question to a preprocessor
 ENOUGH = 4  # two preprocessors are measured only on at least this many cores
 
@@ -41,8 +41,8 @@ class Tagged(msgspec.Struct, frozen=True):
 
     filters: int
     alone: float  # microseconds of the rendezvous point's processor time per notification
-    helped: float  # the same time if the notifications are already tagged
-    ratio: float  # helped / alone, as the median over rounds
+    helped: float  # the same time, if the notifications are already tagged
+    ratio: float  # `helped` divided by `alone`; the median over the rounds
     rates: list[float]  # notifications per second tagged by one preprocessor, and by two
     published: int
 

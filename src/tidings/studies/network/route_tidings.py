@@ -1,5 +1,5 @@
-"""Starts routers of tidings as real processes. A client plays the rendezvous point above them, and
-raw sockets play the neighbours below.
+"""Starts routers of tidings as real processes. A client plays the rendezvous point above these
+routers, and raw sockets play the neighbours below them.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def start_node(file: Path, processes: list[subprocess.Popen[bytes]]) -> int:
 
 def _settle(above: FakeRoot, peers: Sequence[RawPeer], wants: Sequence[Sequence[int]]) -> None:
     """Subscribe all receivers. Repeat each subscription until it is answered, because the routers
-    of a chain may not know the epoch yet."""
+    of a chain possibly do not know the epoch yet."""
     missing = {id(peer): set(nodes) for peer, nodes in zip(peers, wants, strict=True)}
     by_link = {peer.link: peer for peer in peers}
     deadline, again = time.monotonic() + PATIENCE, 0.0

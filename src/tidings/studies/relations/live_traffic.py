@@ -49,7 +49,7 @@ class Traffic:
 
     @property
     def waiting(self) -> int:
-        """How many publications were not delivered yet."""
+        """How many publications have not been delivered yet."""
         return len(self.due) - len(self.serials)
 
     def publish(self, topic: int, due: float) -> None:
@@ -120,7 +120,7 @@ class Traffic:
         return now - begun
 
     async def settle(self, seconds: float = PATIENCE) -> None:
-        """Wait until everything is acknowledged and delivered."""
+        """Wait until every publication is acknowledged and delivered."""
         end = time.monotonic() + seconds
         while self.waiting or self.acknowledged < self.published:
             self._need_no_problem()
@@ -147,7 +147,8 @@ class Traffic:
         return len(found), max(found) - min(found) + 1 - len(found)
 
     def waits(self, first: int, last: int, topics: set[int]) -> Times:
-        """The latencies of the publications numbered `first` up to `last`, of some topics."""
+        """The latencies of the publications that have the numbers `first` up to `last` and the
+        given topics."""
         chosen = (one for one in range(first, last) if self.topics[one] in topics)
         return np.array([self.arrived[one] - self.due[one] for one in chosen] or [0.0])
 

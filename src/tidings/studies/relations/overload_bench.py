@@ -35,7 +35,7 @@ from tidings.studies.workloads.checking import WrongMatches
 from tidings.studies.workloads.draws import draw_bounded_zipf
 
 RATE = 2000.0  # publications per second that the simulated root can sustain
-TOPICS, WANTED = 100_000, 0.5  # the share of topics with subscribers, the most popular first
+TOPICS, WANTED = 100_000, 0.5  # WANTED: the share of topics with subscribers: the most popular
 LEARNT = 20_000
 PAYLOAD = 500  # bytes
 MEMORY = 1 << 20  # bytes of publications that wait in memory
@@ -46,7 +46,7 @@ class OverloadReport(msgspec.Struct, frozen=True):
     machine: MachineInfo
     seed: int
     rate: float
-    """Publications a second that are sustained."""
+    """The sustained rate, in publications per second."""
     seconds: float
     published: int
     served: int
@@ -55,14 +55,15 @@ class OverloadReport(msgspec.Struct, frozen=True):
     most_on_disk: int
     most_in_memory_bytes: int
     drained_after: float
-    """Seconds from the end of the overload until nothing waited."""
+    """Seconds from the end of the overload until no publication waited any more."""
     calm_p99_millis: float
-    """Latency of the top decile, without overload."""
+    """The latency of the top decile by merit, without overload."""
     top_p50_millis: float
     top_p99_millis: float
     """Latencies of the top decile, from the first second of overload until nothing waited."""
     ratio: float
-    """p99 of the top decile under overload, divided by its p99 without overload."""
+    """The p99 latency of the top decile under overload, divided by its p99 latency without
+    overload."""
     all_p99_millis: float
     longest_seconds: float
     merit_micros: float
@@ -216,6 +217,6 @@ class _Simulation:
         return np.array([merit for _, merit in self._came])
 
     def waits(self, least: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        """The latencies of publications of at least this merit."""
+        """The latencies of publications with at least the given merit."""
         found = [at - self._came[one][0] for one, at in self._done if self._came[one][1] >= least]
         return np.array(found or [0.0])

@@ -1,16 +1,17 @@
 """Measures whether stored answers would speed up a rendezvous point:
 `tidings bench relations --only planned`.
 
-The rendezvous point takes publications one by one. Its filters are those of `bench relations`, of
-which one in five also tests a price; then the same without prices. A search is replaced in two
-ways:
+The rendezvous point takes publications one by one. Two sets of filters are measured: those of
+`bench relations`, of which one in five also tests a price, and the same filters without prices. A
+search is replaced in two ways:
 
     planned   stored answers by topic (merit/exact_table.py), found in a table of plans; what they
               do not decide is searched, and of all nodes that match, the lowest are found in the
               graph; if nothing is left to be searched, the plan has the lowest nodes
     perfect   the answer is known already, which no table can do better
 
-Processor times, in turn for each few publications, as medians. Results are checked first.
+The methods are measured in turn, a few hundred publications at a time; times are medians of
+processor times. Results are checked first.
 """
 
 from __future__ import annotations
@@ -45,23 +46,23 @@ from tidings.studies.relations.relations_bench import (
 )
 from tidings.studies.workloads.checking import WrongMatches
 
-TOGETHER = 400  # publications that one way takes before the next has its turn
+TOGETHER = 400  # publications that one method handles before the next method has its turn
 Note = Callable[[str], None]
 Tag = Callable[[bytes], list[int]]
 
 
 class PlannedRow(msgspec.Struct, frozen=True):
-    """The times for filters of which a share tests a price."""
+    """The times for filters, of which the given share also tests a price."""
 
     priced: float
     nodes: int
     planned: float
     """The share of publications with a stored answer."""
     search_micros: float
-    """To find the lowest nodes of a publication, as a rendezvous point does."""
+    """The time to find the lowest nodes of a publication in the way a rendezvous point does."""
     search_planned_micros: float
     receive_micros: float
-    """To take a publication: find its nodes, number it, encode it for the journal."""
+    """The time to handle a publication: find its nodes, number it, encode it for the journal."""
     receive_planned_micros: float
     receive_perfect_micros: float
 
@@ -126,13 +127,14 @@ class _Root:
         self._table = ExactTable(reading.attributes())
         self._table.add_many((node, one, "") for node, one in enumerate(parsed, 1))
         self._table.merge()
-        # by topic: the stored answers, their nodes, and the lowest if nothing else can match
+        # for each topic: the stored answers, their nodes, and the lowest nodes; None instead of the
+        # lowest nodes if other nodes can match
         self._plans: dict[str, tuple[Found, list[Hashable], list[int] | None]] = {}
         self._nodes = len(filters)
         self._stamp = 0
 
     def learn(self, events: Sequence[Event]) -> None:
-        """Store the answers of all topics that have one."""
+        """Store the answer of each topic that has one."""
         for event in events:
             if not self._table.find_answers(event):
                 found = self._table.search(event)
@@ -182,7 +184,7 @@ class _Root:
         return PlannedRow(priced, self._nodes, hits / max(1, len(events)), **times)
 
     def _time(self, tag: Tag, contents: Sequence[bytes]) -> tuple[float, float]:
-        """The time for each publication: to search alone, and to take it."""
+        """The time per publication: that of the search alone, and that of all work at the root."""
         taken = []
         for content in contents:
             self._stamp += 1

@@ -1,8 +1,8 @@
 """Compares related deliveries with a full scan by the same formula: part of `tidings bench
 relations`.
 
-Subscriptions name places, times and tags of the examples, with the same limit each, at several
-limits in turn. Messages have cities or coordinates, a day and a tag.
+Subscriptions name places, times and tags of the examples. All subscriptions have the same limit,
+and several limits are measured in turn. Messages have cities or coordinates, a day and a tag.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tidings.relations.clusters import relate
 
 RELATED = 0.7
 LIMITS = (0.5, 0.6, RELATED, 0.8, 0.9)
-ROUNDING = 1e-9  # a mean that is 0.8 by the formula may be a little less as a float
+ROUNDING = 1e-9  # a mean that is exactly 0.8 by the formula can be a bit less in floats
 Event = dict[str, Any]
 READING = Reading(place="city", coordinates=("lat", "lon", "altitude"), time="day", tag="topic")
 
@@ -47,7 +47,8 @@ class RelatedRun(msgspec.Struct, frozen=True):
 
 
 def measure_related(rng: random.Random, count: int, messages: int = 100) -> list[RelatedRun]:
-    """The same subscriptions to cities, days and tags of the examples, at each limit."""
+    """Measure the same subscriptions at each limit: subscriptions to cities, days and tags of the
+    examples."""
     semantic = load_relations(language=None)
     weights = Weights()
     filters: list[Filter] = []
@@ -83,8 +84,8 @@ def measure_related(rng: random.Random, count: int, messages: int = 100) -> list
 def _find_related(
     repository: Repository, events: Sequence[Event]
 ) -> tuple[set[tuple[int, Hashable]], int, float]:
-    """The pairs of an event and a subscription that are related, the number of exact matches, and
-    the microseconds per event."""
+    """The related pairs of an event and a subscription, the number of exact matches, and the
+    microseconds per event."""
     exact = 0
     found: set[tuple[int, Hashable]] = set()
     start = time.process_time()
@@ -101,8 +102,8 @@ def _weigh(
     terms: Sequence[Term],
 ) -> float:  # fmt: skip
     """Computes the formula for one filter and one event, without an index; 0 if the event matches,
-    or fails a test that has no context. The filters here are conjunctions of equalities on
-    contexts, and of a test of the delay."""
+    or fails a test that has no context. Each filter here is a conjunction: equalities on contexts,
+    and a test of the delay."""
     if filter_.matches(event):
         return 0.0
     best = []

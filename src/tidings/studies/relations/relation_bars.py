@@ -22,7 +22,7 @@ class WholeRelationsReport(RelationsReport, frozen=True, kw_only=True):
 def complete_report(
     report: RelationsReport, overload: OverloadReport | LiveOverloadReport
 ) -> WholeRelationsReport:
-    """Add the overload and the bars."""
+    """Add the overload and the bars to a report."""
     fields = {name: getattr(report, name) for name in report.__struct_fields__}
     bars = [*_bars_of(report), *_overload_bars(overload)]
     return WholeRelationsReport(**fields, overload=overload, bars=bars)

@@ -2,8 +2,8 @@
 
 The topics of subscriptions and messages follow Zipf's law, with exponent 1.1. One in five
 subscriptions also tests a price. Topics form a tree: the topics T10 to T19 are below T1. Equal
-filters are one node, as at a rendezvous point, and the matcher has only these nodes. The repository
-learns from the first messages; then other messages are measured.
+filters share one node, as at a rendezvous point, and the matcher has only these nodes. The
+repository learns from the first messages; then other messages are measured.
 
     match     `Matcher.match` of single events, all nodes
     propose   the fast path: which hops are served at once, and with which ids
@@ -43,8 +43,8 @@ Note = Callable[[str], None]
 
 
 class LimitRow(msgspec.Struct, frozen=True):
-    """Early sends at one limit. Precision: of the early sends, the share that went to a hop that
-    needed the message. Recall: the share of the needed sends that were early."""
+    """Early sends at one limit. Precision: the share of the early sends that went to a hop that
+    needed the message. Recall: the share of the needed sends that were made early."""
 
     limit: float
     precision: float
@@ -66,14 +66,14 @@ class RelationsReport(msgspec.Struct, frozen=True):
     store_nodes: int
     store_elements: int
     store_share: float
-    """Nodes of the store, as a share of the distinct filters."""
+    """The number of nodes in the store, divided by the number of distinct filters."""
     answers: int
     served: float
-    """Of the messages that match, the share for which all hops were served at once."""
+    """The share of the matching messages for which all hops were served at once."""
     served_some: float
-    """Of the messages that match, the share for which at least one hop was served at once."""
+    """The share of the matching messages for which at least one hop was served at once."""
     decided: float
-    """Of the messages that match, the share for which the exact search had stored answers."""
+    """The share of the matching messages for which the exact search had stored answers."""
     planned: float
     """The share of messages whose values had a plan already."""
     first_micros: float
@@ -87,7 +87,7 @@ class RelationsReport(msgspec.Struct, frozen=True):
     search_micros: float
     """The exact search alone, without the filters that are decided already."""
     search_all_micros: float
-    """The exact search alone, when nothing is decided."""
+    """The exact search alone, if no filters are decided already."""
     complete_micros: float
     match_all_micros: float
     both_micros: float
@@ -98,10 +98,10 @@ class RelationsReport(msgspec.Struct, frozen=True):
     """Merits in Python, without arrays."""
     limits: list[LimitRow]
     related: RelatedRun
-    """At 0.7; the next field has all limits."""
+    """The run with the limit 0.7; the next field has the runs with all limits."""
     related_limits: list[RelatedRun]
     forwarding: list[ForwardingRow]
-    """What relations cost a router."""
+    """How much processor time relations cost a router."""
 
 
 def bench_relations(
@@ -190,7 +190,7 @@ def draw_subscriptions(
     rng: np.random.Generator, count: int, topics: int, hops: int, priced: float = PRICED
 ) -> tuple[list[str], list[tuple[int, int]], list[int]]:
     """The distinct filters, the pairs of a filter and a hop that subscribes to it, and how many
-    subscriptions each pair stands for."""
+    subscriptions each pair has."""
     drawn = draw_bounded_zipf(rng, EXPONENT, topics, count)
     levels = np.where(rng.random(count) < priced, rng.integers(1, LEVELS + 1, count), 0)
     wanted = (drawn * (LEVELS + 1) + levels) * hops + rng.integers(0, hops, count)
@@ -208,8 +208,8 @@ def draw_subscriptions(
 def _least(
     filters: Sequence[str], wanted: Sequence[tuple[int, int]], counts: Sequence[int], most: int
 ) -> int:
-    """The threshold for the store, which admits the pairs of topic and hop that have at least this
-    many subscriptions: the lowest threshold at which the store has room for all such pairs."""
+    """The lowest threshold at which the store has room for all pairs of topic and hop that have at
+    least that many subscriptions."""
     totals: dict[tuple[str, int], int] = {}
     for (node, hop), count in zip(wanted, counts, strict=True):
         topic = filters[node].partition(" AND ")[0]

@@ -179,8 +179,8 @@ def _send(folder: Path, lines: list[bytes], rate: int, stop: Any) -> None:
 
 
 def _latencies(outbox: Outbox, since: float) -> tuple[npt.NDArray[Any], int]:
-    """The seconds from creation to commit of each notification created after `since`, and the
-    number of pairs in their batches."""
+    """The seconds from creation to commit of each notification created after `since`, and how many
+    pairs of a notification and a subscription matched in the batches of these notifications."""
     found: list[npt.NDArray[Any]] = [np.zeros(0)]
     told = 0
     for batch in outbox.commits():

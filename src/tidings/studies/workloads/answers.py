@@ -121,7 +121,7 @@ class _Tests:
         self._filters = filters
         self._columns = columns
         self.codes = np.stack([column.codes for column in columns])
-        # Open ends become infinite. Nulls do not pass: for strings, the code of null is -1; for
+        # Open ends become infinite. A null passes no test: for strings, the code of null is -1; for
         # numbers, it is NaN.
         self.low = np.where(np.isnan(filters.low), -np.inf, filters.low)
         self.high = np.where(np.isnan(filters.high), np.inf, filters.high)

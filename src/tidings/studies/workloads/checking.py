@@ -20,9 +20,9 @@ class WrongMatches(TidingsError):
 class Reference:
     """The matches that the first `sample` events of a workload must have.
 
-    The matches are computed from the workload's tests. Then the reference semantics,
-    `Filter.matches`, has to confirm each match. The reference semantics also has to confirm that
-    other filters do not match: all other filters if they are few, or else a random sample within
+    The matches are computed from the workload's tests. The reference semantics, `Filter.matches`,
+    then has to confirm each match. The reference semantics also has to confirm that other filters
+    do not match: all other filters if they are few, or else a random sample within
     MOST_EVALUATIONS.
     """
 

@@ -46,7 +46,7 @@ class StructuredFilter(msgspec.Struct, frozen=True):
 
 
 class AttributeTest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One test of a conjunction, as in `filters.jsonl`."""
+    """One test of a conjunction, in the form that `filters.jsonl` has."""
 
     attribute: str
     op: str
@@ -61,7 +61,7 @@ class Conjunctions:
 
     `attribute` (int16) is an index into `attributes`, and `operator` (int8) an index into
     OPERATORS. `text` is an Arrow array of strings, null if the value is a number. `low` and `high`
-    are float64; NaN means no bound, and for an equality they are equal.
+    are float64; NaN means no bound. For an equality, `low` and `high` are equal.
     """
 
     attributes: tuple[DrawnAttribute, ...]
@@ -214,7 +214,8 @@ class ConjunctionBuilder:
         self._add(rows, attribute, operator, texts, None, None)
 
     def filters(self, count: int) -> Conjunctions:
-        """The filters 0 to `count` - 1; the tests of each are in the order of addition."""
+        """The filters 0 to `count` - 1; the tests of each are in the order in which they were
+        added."""
         rows = np.concatenate(self._rows)
         order = np.argsort(rows, kind="stable")
         texts = pa.chunked_array(self._text).combine_chunks()
@@ -259,7 +260,8 @@ def concatenate(pieces: list[Conjunctions]) -> Conjunctions:
 
 
 def sql_of_tests(tests: Sequence[AttributeTest]) -> str:
-    """The text of a conjunction, in the default dialect; `sql()` is faster for many."""
+    """The text of a conjunction, in the default dialect. For many conjunctions, `sql()` is
+    faster."""
     return " AND ".join(_sql_of_test(test) for test in tests)
 
 

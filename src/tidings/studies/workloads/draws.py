@@ -19,7 +19,7 @@ BLOCK = 65_536
 
 
 def blocks(count: int, *key: int) -> Iterator[tuple[np.random.Generator, int]]:
-    """Yield a generator for each block, and the number of values needed from it, up to `count`.
+    """Yield a generator for each block, and the number of values needed from it: `count` in total.
 
     The caller always draws a whole block of `BLOCK` values, and keeps only the needed ones.
     """
@@ -43,14 +43,15 @@ def draw_distinct(rng: np.random.Generator, weights: Array, most: int, size: int
     """Draw `size` rows of `most` different indexes each, by weight and without replacement.
 
     Each index gets an exponential random time with its weight as rate; the indexes with the
-    smallest times are drawn, in that order. The distribution is the same as for drawing one by one.
+    smallest times are drawn, in the order of their times. The distribution is the same as if the
+    indexes were drawn one by one.
     """
     times = rng.standard_exponential((size, len(weights))) / weights
     return np.argsort(times, axis=1)[:, :most]
 
 
 def lengths_to_offsets(lengths: Array) -> Array:
-    """The start of each run, and the end of the last one."""
+    """The start of each run, and the end of the last run."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets

@@ -80,7 +80,7 @@ def draw_filters(rng: np.random.Generator, count: int) -> Conjunctions:
         found: Array = examples[name].take(pa.array(drawn[rows])).to_numpy(zero_copy_only=False)
         return found
 
-    rows = np.flatnonzero(kind == 0)  # late flights on a route; half of them of one carrier only
+    rows = np.flatnonzero(kind == 0)  # late flights on a route; half of them for one carrier only
     pile.equal(rows, "origin", texts("origin", rows))
     pile.equal(rows, "dest", texts("dest", rows))
     picky = np.flatnonzero((kind == 0) & some)

@@ -26,7 +26,7 @@ from tidings.studies.workloads.draws import Array
 from tidings.studies.workloads.flights import flights_table
 
 FIRST_YEAR = 2013
-YEARS = 10  # fewer years if a year would have fewer flights than 2013
+YEARS = 10  # or fewer, so that no year has fewer flights than 2013
 GROUP = 1 << 18  # rows of a row group
 FILE = 4 << 20  # rows of a file
 BYTES = 20  # approximate size of a row on disk
@@ -120,8 +120,8 @@ def _year() -> pa.Table:
 
 
 def _choose_rows(rng: np.random.Generator, count: int, wanted: int) -> Array:
-    """Choose `wanted` of `count` rows, sorted by position. All rows are chosen equally often, with
-    a difference of at most one."""
+    """Choose `wanted` of `count` rows, sorted by position. All rows are chosen equally often, or
+    some of them once more than the others."""
     whole = np.tile(np.arange(count), wanted // count)
     rest = rng.choice(count, wanted % count, replace=False)
     return np.sort(np.concatenate([whole, rest]))

@@ -47,8 +47,8 @@ class Scenario(ABC):
 
     @abstractmethod
     def covers(self, uppers: Topics, lowers: Topics) -> Mask:
-        """For each pair, whether the upper topic covers the lower one; one of the arrays has a
-        single topic."""
+        """For each pair, whether the upper topic covers the lower one; one of the two arrays has
+        only one topic, which is in all pairs."""
 
     def tag(self, notification: tuple[int, ...], topics: Topics) -> list[int]:
         """The lowest topics that a notification matches."""

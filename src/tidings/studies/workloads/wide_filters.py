@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-ATTRIBUTES, THRESHOLDS = 50, (20, 40, 60, 80)  # attributes are uniform in 0 to 99
+ATTRIBUTES, THRESHOLDS = 50, (20, 40, 60, 80)  # the values of attributes are uniform in 0 to 99
 SYMBOLS, DAYS = 500, 365
 Event = dict[str, Any]
 
@@ -20,7 +20,8 @@ def draw_clauses(rng: random.Random, least: int = 5, most: int = 15) -> str:
 
 
 def draw_stock(rng: random.Random, *, inside: bool = False) -> str:
-    """A stock filter: a symbol, a price outside a range, or inside it, and a day."""
+    """A stock filter, which tests for a symbol, for a price inside or outside a range, and for a
+    day."""
     symbol = min(int(rng.paretovariate(0.7)), SYMBOLS)
     low = 5 * rng.randint(1, 30)
     day = rng.randint(1, DAYS)
@@ -53,8 +54,8 @@ def draw_event(rng: random.Random) -> Event:
 
 
 def draw_stock_event(rng: random.Random) -> Event:
-    """An event in which all symbols are equally frequent, and late days more frequent than early
-    ones, so that nearly every stock filter matches some event."""
+    """Draw an event: all symbols are equally frequent, and late days more frequent than early ones,
+    so that nearly every stock filter matches some event."""
     day = max(rng.randint(1, DAYS) for _ in range(3))
     return {"symbol": f"S{rng.randint(1, SYMBOLS)}", "price": rng.randint(1, 200), "day": day}
 

@@ -189,7 +189,8 @@ def _ranges_attributes() -> tuple[DrawnAttribute, ...]:
 
 
 def _readings(rng: np.random.Generator, attribute: int, count: int) -> Array:
-    """Draw the values of an attribute: uniform if its number is even, else around the middle."""
+    """Draw the values of an attribute: uniform if the number of the attribute is even, or else
+    around the middle of the range."""
     if attribute % 2:
         drawn = np.clip(rng.normal(RANGES_TOP / 2, RANGES_TOP / 8, count), 0, RANGES_TOP)
     else:

@@ -5,8 +5,8 @@
 
     patched_edges.py   nodes by place, and their edges
     reach.py           a search: all nodes above given nodes, or all below them
-    changed_nodes.py   which nodes have other nodes below them than before
-    node_graph.py      the graph: adds and removes nodes, and keeps the lowest of those that match
+    changed_nodes.py   the nodes that now have different nodes below them
+    node_graph.py      adds and removes nodes; finds the lowest of the nodes that match
 
 Used inside `channel`; broker uses `find_changed`. Start at node_graph.py.
 """

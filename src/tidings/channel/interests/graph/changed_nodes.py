@@ -1,9 +1,10 @@
-"""Finds the nodes that have different nodes below them, now that filters are read differently.
+"""After filters are read differently, finds nodes that now have other nodes below them.
 
-A subscriber knows the numbers of notifications at all nodes below its own. It treats an unknown
-node as new, with numbers that begin with 1, and learns of missing numbers only at nodes that are
-still below its own. So no node may begin or cease to cover an existing node. A node that would do
-so is replaced by a new node, and its subscribers continue there.
+A subscriber knows the numbers of notifications at all nodes below its own. If a node is unknown to
+the subscriber, the subscriber takes it for a new node, whose numbers begin with 1. Missing numbers
+are detected only at nodes that are still below the subscriber's own. So when filters get another
+meaning, no node may start or stop covering a node that exists already. A node that would start or
+stop covering another is replaced by a new node, and its subscribers continue at the new node.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from tidings.routing.root import Placed
 
 
 def find_changed(before: Sequence[Placed], after: Sequence[Placed]) -> set[int]:
-    """The nodes of `after` that do not have the same nodes below them as in `before`, and those
-    that are only in `after`. In both arguments, each node comes after its parents.
+    """The nodes of `after` that have other nodes below them than in `before`, and those that are
+    not in `before`. In both arguments, each node comes after its parents.
 
-    Cost: proportional to the nodes and the nodes above each of them.
+    Cost: proportional to the number of nodes and of pairs of a node and a node above it.
     """
     old, new = _ancestors(before), _ancestors(after)
     found = new.keys() - old.keys()

@@ -2,8 +2,8 @@
 
 Invariants, after every call: the edges are the transitive reduction of the known coverings; of
 nodes that cover each other, the one with the higher number is above. A known covering stays known:
-if a node is removed, its parents still cover its children. So the coverings that routers know stay
-true.
+if a node is removed, its parents still cover its children. So the coverings that routers have
+learnt remain valid.
 
 Cost: inserting a node visits every node above and below it once. For the memory, see
 patched_edges.py.
@@ -21,7 +21,7 @@ from tidings.channel.interests.graph.reach import Reach
 from tidings.matching.tallies import edge_kernels
 
 Array = npt.NDArray[Any]
-NEWEST = (1 << 63) - 1  # a number that is higher than those of all nodes
+NEWEST = (1 << 63) - 1  # a number that is higher than the number of any node
 
 
 class NodeGraph(PatchedEdges):
@@ -91,8 +91,8 @@ class NodeGraph(PatchedEdges):
         return self._out[:count].copy()
 
     def _separate_equals(self, number: int, over: Reach, under: Reach) -> tuple[Array, Array]:
-        """The nodes above and below a new node. A node that covers the new node and is covered by
-        it is put on one side only: below if its number is lower, otherwise above."""
+        """The nodes above and below a new node. An existing node that covers the new node and is
+        covered by it counts only once: as below if its number is lower, otherwise as above."""
         above, below = over.places(), under.places()
         same = above[self._down[above] == under.stamp] if len(below) else above[:0]
         if len(same):
@@ -100,7 +100,7 @@ class NodeGraph(PatchedEdges):
             lower = Reach(self, is_up=False)  # includes all nodes below, to avoid a cycle
             lower.add(same[is_lower])
             self._up[lower.places()] = 0
-            under.marks[under.places()] = under.stamp  # `lower` has used the same marks
+            under.marks[under.places()] = under.stamp  # `lower` has overwritten these marks
             self._down[same[~is_lower]] = 0
             above = above[self._up[above] == over.stamp]
             below = below[self._down[below] == under.stamp]
@@ -156,8 +156,8 @@ class NodeGraph(PatchedEdges):
         return self._size
 
     def move_to(self, new: NodeGraph, cut: int) -> NodeGraph:
-        """Apply the changes made since `begin_cut`, which returned `cut`, to `new`: a graph that
-        was compiled from this one at that time, and has not been changed. Cost: linear in the
+        """Bring `new` up to date with the changes since `begin_cut`, which returned `cut`. `new`
+        was compiled from this graph at that time, and must be unchanged since. Cost: linear in the
         places that changed."""
         later = np.flatnonzero(self._there[cut : self._size]) + cut
         for number in self.numbers[later].tolist():

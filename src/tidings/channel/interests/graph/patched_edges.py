@@ -20,7 +20,7 @@ from tidings.matching.covering import bounds, ranges
 from tidings.matching.tallies import edge_kernels, tag_kernels
 
 Array = npt.NDArray[Any]
-MOST_SPAN = 8  # a table spans at most this many times the count of its numbers, plus LEAST_SPAN
+MOST_SPAN = 8  # a table spans at most LEAST_SPAN, plus this many times the count of its numbers
 LEAST_SPAN = 4096
 
 
@@ -41,7 +41,7 @@ def compile_graph(numbers: Array, parent_starts: Array, parents: Array) -> Compi
     child_starts = bounds(np.bincount(parents, minlength=len(numbers)))
     found = CompiledGraph(numbers, parent_starts, parents, child_starts, lower[order])
     for array in found:
-        array.flags.writeable = False  # a writeable array would make Numba compile kernels again
+        array.flags.writeable = False  # for writeable arrays, Numba would compile kernels again
     return found
 
 
@@ -49,7 +49,7 @@ EMPTY = compile_graph(np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(0, 
 
 
 class PatchedEdges:
-    """The storage of a graph; node_graph.py says what its edges mean."""
+    """The storage of a graph's nodes and edges; node_graph.py says what the edges mean."""
 
     def __init__(self, compiled: CompiledGraph = EMPTY) -> None:
         self._compiled = compiled
@@ -59,7 +59,7 @@ class PatchedEdges:
         self._size = count  # places in use
         self._added: dict[int, int] = {}  # places of nodes that are not compiled, by number
         self._table = np.zeros(0, np.int64)  # the same places, by number minus the lowest number
-        self._tabled = count  # the places before this one are compiled or in the table
+        self._tabled = count  # nodes at places below this one are compiled or in the table
         self._lowest = 0
         self._more: dict[int, set[int]] = {}
         self._patches = self._filled = 0
@@ -80,7 +80,7 @@ class PatchedEdges:
         self._view()
 
     def _view(self) -> None:
-        """Views in which single elements are read faster than in arrays."""
+        """Views of the flags: single elements are read faster from them than from arrays."""
         self._number_at, self._alive_at = self.numbers.data, self.alive.data
         self._inner_at, self._there_at = self._inner.data, self._there.data
 
@@ -112,7 +112,7 @@ class PatchedEdges:
         return place
 
     def translate(self, numbers: Array) -> Array:
-        """The places of these numbers; every number must belong to an existing or removed node."""
+        """The places of these nodes' numbers; each node must exist, or must have existed."""
         compiled = self._compiled.numbers
         if not len(compiled):
             return self._added_at(numbers)
@@ -186,7 +186,7 @@ class PatchedEdges:
         return self.children_of(np.array([place], np.int64))
 
     def children_of(self, places: Array) -> Array:
-        """The children of these distinct places; a child may occur more than once."""
+        """The children of these places, which are distinct; the same child may occur twice."""
         compiled = self._compiled
         old = places[places < len(compiled.numbers)]
         first, last = compiled.child_starts[old], compiled.child_starts[old + 1]
@@ -210,7 +210,7 @@ class PatchedEdges:
     # -- searching -----------------------------------------------------------------------------
 
     def begin_search(self, *, is_up: bool) -> tuple[Array, int]:
-        """The marks of places, and the value with which this search marks a place."""
+        """Begin a search; return the marks of places, and the mark that this search uses."""
         self._stamp += 1
         return self._up if is_up else self._down, self._stamp
 
@@ -242,7 +242,7 @@ class PatchedEdges:
         return place
 
     def _set_all_parents(self, places: Array, starts: Array, parents: Array) -> None:
-        """Give each of the places its parents, parents[starts[i] : starts[i + 1]]."""
+        """Give places[i] the parents parents[starts[i] : starts[i + 1]], for each i."""
         count, filled = len(places), self._filled
         self._make_room(count, len(parents))
         edges, patches = self._edges, np.arange(self._patches, self._patches + count)
@@ -257,7 +257,7 @@ class PatchedEdges:
         self._inner[parents] = 1
 
     def _make_room(self, patches: int, parents: int) -> None:
-        """Make room for this many more patches, with this many parents in total."""
+        """Make room for `patches` more patches, with `parents` parents in total."""
         edges = self._edges
         if self._patches + patches > len(edges.first):
             room = 2 * (self._patches + patches)

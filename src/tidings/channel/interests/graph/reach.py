@@ -1,4 +1,4 @@
-"""A search in a graph: all nodes above given nodes, or all nodes below them."""
+"""Searches a graph for all nodes above given nodes, or for all nodes below them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Array = npt.NDArray[Any]
 
 
 class Reach:
-    """The given nodes and all nodes above them, or all nodes below them; `add` adds nodes. One
-    search in each direction can be open at a time."""
+    """The given nodes and all nodes above them, or all nodes below them; `add` adds nodes. At most
+    two searches can be open at a time, one in each direction."""
 
     def __init__(self, graph: PatchedEdges, *, is_up: bool) -> None:
         self._graph = graph

@@ -1,7 +1,8 @@
 """The functions of CloudEvents SQL: names, parameters, results and bodies.
 
-A body gets values that have the types of its parameters. A body returns a value or a Failure, which
-has an error and the value that the specification returns along with it.
+The body of a function gets values that have the types of the function's parameters. The body of a
+function returns a value or a Failure, which consists of an error and the value that the
+specification prescribes for that error.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Failure(NamedTuple):
 
 
 class Builtin(msgspec.Struct, frozen=True):
-    takes: tuple[Kind | None, ...]  # None: any type; the last type is that of all further arguments
+    takes: tuple[Kind | None, ...]  # None: any type; the last type is also that of all further ones
     returns: Kind
     body: Callable[..., Any]
     least: int

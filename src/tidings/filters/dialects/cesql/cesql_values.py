@@ -1,8 +1,9 @@
 """The three types of CloudEvents SQL, the conversion of attributes to them, and casts.
 
-String is `str`, Integer a 32-bit `int`, Boolean `bool`. Any other attribute value becomes a String:
-a time in RFC 3339 and UTC, a number that is not an Integer as JSON writes it, a list or object as
-JSON. A whole number is an Integer however it was written: 1.0 is 1, as in values/sets.py.
+A String is a `str`, an Integer is an `int` of 32 bits, and a Boolean is a `bool`. Any other
+attribute value becomes a String: a time is written in RFC 3339 format, in UTC; a number that is not
+an Integer is written as in JSON; a list or object is written as JSON. A whole number is an Integer,
+however it was written: 1.0 is 1, as in values/sets.py.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def _number(value: float) -> Scalar:
 def _time(value: dt.date) -> str:
     try:
         return f"{(_EPOCH + dt.timedelta(microseconds=micros(value))).isoformat()}Z"
-    except OverflowError:  # in UTC, the year is before 1 or after 9999
+    except OverflowError:  # converted to UTC, the year is before 1 or after 9999
         return value.isoformat()
 
 
@@ -107,15 +108,17 @@ def to_boolean(value: Scalar) -> bool:
 
 
 def only_strings_are(text: str) -> bool:
-    """Whether this String can only come from a string, and not from another value that is
-    converted."""
+    """Whether only a string can have this String as its value, because no value of another type
+    converts to it."""
     return not text or not (text in _WORDS or _FIGURES.fullmatch(text) or text[0] in _OPENS)
 
 
 def only_strings_match(parts: tuple[like.Part, ...]) -> bool:
-    """Whether only strings can match the pattern, and no other value converted to a String.
+    """Whether only strings can match the pattern: no value of another type converts to a String
+    that matches.
 
-    The start and the end of the pattern decide: `com.%` can't match a number, a time or a Boolean.
+    The start and the end of the pattern decide this: `com.%` can't match a number, a time or a
+    Boolean.
     """
     if not parts:
         return True

@@ -30,7 +30,7 @@ def parse(text: str, context: Context) -> Expression:
         raise FilterError(
             f"found {article(kind)}, expected a condition such as type = 'com.example'", text
         )
-    # an event matches only if the value of the attribute is a Boolean
+    # a filter that is only an attribute matches only if the attribute's value is a Boolean
     if isinstance(node, syntax.Name):
         declared = translator.find_declared(node)
         if declared not in (None, "boolean"):
@@ -43,7 +43,7 @@ def parse(text: str, context: Context) -> Expression:
 
 
 def embed(text: str, context: Context) -> Embedded:
-    """Parse the text inside `cesql('...')` and return the call of its program."""
+    """Parse the text inside `cesql('...')` and return a call to its program."""
     try:
         node = parser.read(text, context.attributes, most_parts=context.most_parts)
     except FilterError as problem:

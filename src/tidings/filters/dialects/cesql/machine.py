@@ -1,8 +1,8 @@
 """Evaluate an expression on an event: the result is a value and, if one occurred, an error.
 
-The first error ends the evaluation ("fail fast"): the expression in which it occurs has the zero
-value of its type and the error. AND and OR skip their right side if the left side decides the
-result. All other operators evaluate all of their operands; IN evaluates its whole list.
+The first error ends the evaluation ("fail fast"). The result then has this error, and usually the
+zero value of the type of the whole expression. AND and OR skip their right side if the left side
+decides the result. All other operators evaluate all of their operands; IN evaluates its whole list.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Trouble(Exception):
 
 
 def run(node: Node, event: Mapping[str, Any]) -> Outcome:
-    """The value of an expression, and its error or None; errors are named as in the conformance
-    tests."""
+    """The value of an expression, and the name of its error, as in the conformance tests, or
+    None."""
     try:
         return value_of(node, event), None
     except Trouble as trouble:
@@ -126,7 +126,7 @@ def _evaluate_logic(node: Logic, event: Mapping[str, Any]) -> bool:
 
 
 def _negate(value: Scalar) -> bool:
-    """NOT does not cast an Integer, unlike AND, OR and BOOL; the conformance tests require this."""
+    """Unlike AND, OR and BOOL, NOT does not cast an Integer; the conformance tests require this."""
     if kind_of(value) == "integer":
         raise Trouble("cast", True)
     try:
@@ -187,7 +187,7 @@ def _call(name: str, args: list[Scalar]) -> Scalar:
 
 
 def static_kind(node: Node) -> Kind | None:
-    """The type of a node, if it is the same on every event; None for an attribute."""
+    """The type of a node, if it is the same for every event; None for an attribute."""
     match node:
         case Constant(value):
             return kind_of(value)

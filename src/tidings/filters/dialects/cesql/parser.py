@@ -70,8 +70,8 @@ def read(
 ) -> Node:
     """Parse an expression; raise FilterError with a position if the text is not valid.
 
-    A call of an unknown function is also refused, unless `lenient`: then it is an error during
-    evaluation, as in the specification.
+    A call to an unknown function is also refused. If `lenient` is true, such a call is accepted,
+    and fails during evaluation, as in the specification.
     """
     return _Parser(text, attributes, lenient, most_parts).whole()
 

@@ -1,7 +1,7 @@
 """An expression of CloudEvents SQL as a function of the attributes that it reads.
 
 In SQL such a function is written `cesql('INT(n) + 1')`. The value is null if the evaluation has an
-error, so as a condition the function is true, false or unknown like any other condition.
+error, so, used as a condition, the function is true, false or unknown like any other condition.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class Program(msgspec.Struct, frozen=True):
         alike."""
 
     def where_single(self) -> None:
-        """Always None: single values also need the program."""
+        """Always None, because single values need the program too."""
 
     def null_paths(self) -> list[tuple[str, ...]]:
-        """The attributes that the program tests with EXISTS; anywhere else, null and absent are
+        """The attributes that the program tests with EXISTS; for any other use, null and absent are
         both errors."""
         found, stack = list[tuple[str, ...]](), [self.node]
         while stack:
@@ -67,7 +67,7 @@ class Program(msgspec.Struct, frozen=True):
 
 
 def call_of(node: Node) -> Expression:
-    """Build the call of a node's program, or a constant if the node reads no attribute."""
+    """Build a call to the program of a node, or a constant if the node reads no attribute."""
     names = tuple(names_of(node))
     program = Program(node, names, static_kind(node))
     if not names:

@@ -66,7 +66,7 @@ class In(msgspec.Struct, frozen=True):
 
 
 class Function(msgspec.Struct, frozen=True):
-    """A call of a function by its name in capitals; the function may not exist."""
+    """A call to a function, named in capital letters; no such function need exist."""
 
     name: str
     args: tuple[Node, ...]
@@ -112,7 +112,7 @@ def names_of(node: Node) -> list[str]:
 
 
 def text_of(node: Node) -> str:
-    """The text of a node; parsing it gives an equal node."""
+    """The text of a node; parsing the text gives an equal node."""
     return _write(node)[0]
 
 
@@ -184,7 +184,8 @@ def _closes(piece: str) -> bool:
 
 
 def unquote(piece: str) -> str:
-    """The value of a literal: drops a backslash before its own kind of quote, keeps all others."""
+    """The value of a literal: a backslash before the literal's own kind of quote is dropped; all
+    other backslashes are kept."""
     quote, body = piece[0], piece[1:-1]
     if "\\" not in body:
         return body

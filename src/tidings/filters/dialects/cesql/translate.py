@@ -1,9 +1,9 @@
 """Translate nodes of CloudEvents SQL to expressions of tidings.
 
 The translator answers three questions about each condition: is it true, is it false, is it free of
-errors? Each answer is an expression that is true exactly if the answer is yes. An event matches if
-the whole filter is true without an error. AND and OR may skip their right side, so their answers
-are:
+errors? Each answer is an expression that is true if, and only if, the answer is yes. An event
+matches if the whole filter is true without an error. AND and OR may skip their right side, so their
+answers are:
 
     a OR b   true     a is true, or b is true and a has no error
              false    both are false
@@ -12,7 +12,7 @@ are:
 
 A comparison of an attribute with a constant becomes a test on the attribute, if that gives the same
 answer for every value. For example, `type = 'com.example'` can be true only if the type is a
-string. But `x = '5'` is also true if x is the integer 5, so it becomes a test on
+string. But `x = '5'` is also true if x is the integer 5, so this comparison becomes a test on
 `cesql('STRING(x)')`. Every other condition becomes a program.
 """
 
@@ -59,8 +59,8 @@ from tidings.filters.language.expression import (
 )
 from tidings.filters.values import like
 
-# Answers may have MOST_NODES nodes, or MOST_TIMES nodes for each node of the filter if that is
-# more. A program replaces larger answers.
+# Answers may have MOST_NODES nodes, or MOST_TIMES as many nodes as the filter, whichever is more.
+# Larger answers are replaced by a call to a program.
 MOST_NODES = 2_000
 MOST_TIMES = 16
 MOST_LEVELS = 40
@@ -70,7 +70,7 @@ _CASTS: dict[Kind, str] = {"string": "STRING", "integer": "INT", "boolean": "BOO
 
 
 class Answers(msgspec.Struct, frozen=True):
-    """The three answers. `fine` (no error) is a conjunction; it is empty if no error is
+    """The three answers. `fine` (no error) is a conjunction; it has no conditions if no error is
     possible."""
 
     true: Expression
@@ -83,8 +83,8 @@ def answers(true: Expression, false: Expression, fine: Iterable[Expression]) -> 
 
 
 def _size(nodes: Iterable[Expression], most: int) -> int:
-    """The number of nodes at and below the given ones, without constants; more than `most` if there
-    are too many or they are nested too deeply."""
+    """How many nodes, except constants, are at or below the given ones; a number above `most` if
+    there are more than `most`, or if they are nested too deeply."""
     size, level, levels = 0, list(nodes), 0
     while level and size <= most:
         size += len(level)
@@ -102,8 +102,8 @@ class Translator:
     # -- conditions ----------------------------------------------------------------------------
 
     def true(self, node: Node) -> Expression:
-        """A condition that holds if the node is true without an error. For AND, every item must be
-        true."""
+        """A condition that is true if the node is true without an error. For AND, every item must
+        be true."""
         if isinstance(node, syntax.Logic) and node.op == "AND":
             return _join_all([self.true(item) for item in node.items])
         return self.condition(node).true
@@ -140,7 +140,7 @@ class Translator:
         )
 
     def _limit_size(self, node: Node, found: Answers) -> Answers:
-        """Return the answers, or a program if they are too large."""
+        """Return the answers, or a call to a program if the answers are too large."""
         most = _most_nodes(node)
         large = _size((found.true, found.false, *found.fine), most) > most
         return _answer_by_program(node) if large else found
@@ -160,7 +160,7 @@ class Translator:
             decided.append(_join_all([*rest, one.true]))
             before.update(dict.fromkeys(one.fine))
             size += _size((one.true, one.false, *one.fine, *rest), most)
-            if size > most:  # `decided` may grow quadratically with the filter
+            if size > most:  # `decided` may grow with the square of the filter's size
                 opaque = _answer_by_program(node)
                 if node.op == "AND":
                     return answers(false, opaque.false, opaque.fine)
@@ -201,7 +201,7 @@ class Translator:
             value, error = run(left, {})
             if error:
                 return NEVER
-            if kind is None:  # the constant is cast to the type of the attribute, as in IN
+            if kind is None:  # the constant is cast to the type of the attribute, as it is for IN
                 return self._answer_member(syntax.Compare("=", left, right), right, (left,))
             return (
                 NEVER
@@ -232,7 +232,7 @@ class Translator:
         return self._answer_text(node, Compare("=", term, test), Compare("!=", term, test))
 
     def _answer_ordered(self, op: Comparison, left: Node, right: Node) -> Answers:
-        """Order: both sides are cast to Integer."""
+        """For an order comparison, both sides are cast to Integer."""
         for one, other, way in ((left, right, op), (right, left, _FLIPPED[op])):
             if not syntax.names_of(other):
                 found, error = run(other, {})
@@ -258,8 +258,8 @@ class Translator:
         return self._answer_text(node, test, Not(test))
 
     def _answer_text(self, node: Node, true: Expression, false: Expression) -> Answers:
-        """The answers for a test on a node that is cast to a String; after an error the String is
-        null. An attribute that is present can always be converted to a String."""
+        """The answers for a test on a node that is cast to a String; if the cast has an error, the
+        String is null. An attribute that is present can always be converted to a String."""
         term = self.attribute(node) if isinstance(node, syntax.Name) else self.term(node, "string")
         return answers(true, false, (Not(IsNull(term)),))
 
@@ -297,7 +297,7 @@ class Translator:
         return self.attributes.type((node.name,)) if self.attributes else None
 
     def kind(self, node: Node) -> Kind | None:
-        """The type of a node, if it is the same on every event; for an attribute, its declared
+        """The type of a node, if that is the same for every event; for an attribute, its declared
         type."""
         if isinstance(node, syntax.Name):
             match self.find_declared(node):
@@ -317,7 +317,7 @@ class Translator:
         return Attribute((node.name,))
 
     def term(self, node: Node, kind: Kind) -> Expression:
-        """The node as a term of a given type; the term is null after an error."""
+        """The node as a term of a given type; the term is null if its evaluation has an error."""
         if isinstance(node, syntax.Name) and self.kind(node) == kind:
             return self.attribute(node)
         return call_of(node if static_kind(node) == kind else _cast(node, kind))
@@ -339,7 +339,7 @@ def _cast(node: Node, kind: Kind) -> Node:
 
 
 def _casts(values: list[Scalar], kind: Kind) -> list[Scalar] | None:
-    """All values cast to one type; None if one of them can't be cast."""
+    """All these values, cast to one type; None if one of them can't be cast."""
     try:
         return list(dict.fromkeys(cast(value, kind) for value in values))
     except CastError:
@@ -350,9 +350,8 @@ def _members(values: list[Scalar]) -> list[Scalar] | None:
     """All values, of any type, for which an attribute is IN the given values; None if they can't be
     listed.
 
-    A string is compared with the given values as Strings, an integer with the values as Integers, a
-    Boolean with the values as Booleans. If one of the values can't be cast, the comparison is an
-    error.
+    The given values are cast to the type of the attribute's value: to Strings, Integers or
+    Booleans. If one of the values can't be cast, the comparison is an error.
     """
     texts = list(dict.fromkeys(map(to_string, values)))
     for text in texts:

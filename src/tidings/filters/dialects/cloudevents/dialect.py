@@ -3,10 +3,11 @@ all be true.
 
     {"any": [{"prefix": {"type": "com.example."}}, {"sql": "INT(priority) > 5"}]}
 
-`named`, a filter with a name, is an addition of tidings; the name does not change its meaning.
+`named`, a filter with a name, is an addition of tidings; the name does not change the meaning of
+the filter.
 
-A filter is true or false, never an error. A missing attribute makes `exact`, `prefix` and `suffix`
-false, and an error makes `sql` false; `not` around such a filter is true.
+A filter is true or false, never an error. `exact`, `prefix` and `suffix` are false if the attribute
+is missing, and `sql` is false if an error occurs; a `not` around such a filter is then true.
 """
 
 from __future__ import annotations

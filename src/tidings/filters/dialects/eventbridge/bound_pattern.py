@@ -1,4 +1,4 @@
-"""A pattern as a program that matches values: `event_pattern('{...}')` in SQL."""
+"""A pattern as a program that matches values; in SQL, it is written `event_pattern('{...}')`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class BoundPattern:
         return call_program(self, self.text, ((root,) for root in self.roots))
 
     def value(self, values: Sequence[Any]) -> bool:
-        """Whether the pattern matches; `values` are the values of `roots`, in the same order."""
+        """Whether the pattern matches, given the values of `roots`, in the order of `roots`."""
         found = dict(zip(self.roots, values, strict=True))
         return any(
             all(fits(found[root], needs) for root, needs in by_root.items())
@@ -52,8 +52,8 @@ class BoundPattern:
         return [needs_by_root(fields) for fields in combinations(self.pattern)]
 
     def necessary(self, attributes: Attributes | None) -> list[Expression]:
-        """For each field that tests for a set of values, the condition that the field has one of
-        these values or is nested."""
+        """For each field that is tested for a set of values: the condition that the field has one
+        of these values or is nested."""
         out: list[Expression] = []
         for field in self._set_fields(attributes):
             item = Attribute(field.path)
@@ -78,8 +78,8 @@ class BoundPattern:
         tested = {field.path for field in self.pattern.fields}
         if self.pattern.choices or not tested >= set(nested):
             return None
-        # a condition that is another object was parsed from SQL, perhaps written by an earlier
-        # version
+        # the condition was parsed from SQL that an earlier version may have written, so its text is
+        # compared
         if node.items[0] is not self.plain:
             expected = plain_condition(self.pattern, attributes)
             if text_of(node.items[0]) != text_of(expected):
@@ -94,7 +94,7 @@ class BoundPattern:
         return [field.path for field in self.pattern.all_fields() if field.tells_null]
 
     def _set_fields(self, attributes: Attributes | None) -> list[PatternField]:
-        """The fields that test for a set of values and are not inside a list."""
+        """The fields that are not inside a list and whose value is tested for being in a set."""
         return [
             field
             for field in self.pattern.fields

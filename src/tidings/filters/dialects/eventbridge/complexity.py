@@ -1,4 +1,5 @@
-"""Measures how complex the wildcards of a field are, because EventBridge refuses complex ones.
+"""Measures how complex the wildcards of a field are, because EventBridge refuses wildcards that are
+too complex.
 
 The measure is event-ruler's: the largest number of wildcard prefixes that one value can match at
 once. A prefix is a wildcard pattern cut off after some character. The value `"ab` matches:
@@ -27,8 +28,8 @@ _TOKENS = re.compile(r"\\(.)|(.)", re.DOTALL)
 
 
 class _State:
-    """The state of a prefix: the states that follow it, on one byte or on any byte, and the
-    patterns that start with the prefix."""
+    """The state after a prefix: the states that follow on one byte or on any byte, and the patterns
+    that start with the prefix."""
 
     __slots__ = ("any", "on", "patterns", "shared")
 
@@ -41,8 +42,8 @@ class _State:
 
 
 def measure(patterns: Iterable[Sequence[str]]) -> int:
-    """The complexity of patterns that test one field, up to MOST + 1. A pattern is one wildcard, or
-    the wildcards of one `anything-but`."""
+    """The complexity of the patterns that test one field; MOST + 1 stands for all higher values
+    too. A pattern is one wildcard, or the wildcards of one `anything-but`."""
     start = _State()
     distinct = {tuple(sorted(set(one))) for one in patterns}
     for identity in distinct:
@@ -95,7 +96,7 @@ def _measure(start: _State) -> int:
         # -2 stands for any byte that no pattern contains
         for token in {-2}.union(*(state.on for state in active)):
             after = found.union(*(state.on.get(token, ()) for state in active))
-            # if a star follows one of these prefixes, the prefix that includes the star matches too
+            # if a star follows one of these prefixes, the longer prefix with the star matches too
             further = [one for state in after for one in state.any if one not in after]
             most = max(most, sum(len(one.patterns) for one in (*after, *further)))
             if most > MOST or len(seen) > MOST_SETS:

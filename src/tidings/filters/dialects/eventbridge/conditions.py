@@ -61,7 +61,8 @@ def _test(one: Alternative, item: Attribute, single: bool) -> Expression:
     test = _test_values(one.kind, one.values, item)
     if not one.but:
         return test
-    # on null and on values of other types the test is unknown, but `anything-but` matches them
+    # for null and for values of other types, the test is unknown, but `anything-but` matches such
+    # values
     other = Not(IsTruth(test, True))
     there = _is_there(item, single)
     return And((*(there.items if isinstance(there, And) else (there,)), other))

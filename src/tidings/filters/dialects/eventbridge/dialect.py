@@ -1,8 +1,8 @@
 """The dialect `eventbridge`: event patterns of AWS EventBridge as expressions.
 
-A leaf may be the value of an attribute, or lie in an array. If no leaf lies in an array, the
+A leaf may be the value of an attribute, or may lie in an array. If no leaf lies in an array, the
 pattern is a plain condition on attributes, which an index handles well. If a leaf lies in an array,
-a program matches the pattern against the arrays. So a pattern on `a` and `b` becomes this
+a program matches the pattern against the arrays. So a pattern that tests `a` and `b` becomes this
 condition:
 
     a = 'x' AND b > 5
@@ -10,8 +10,8 @@ condition:
 
 The condition before the OR is the same as in SQL and has the same boxes. The condition after the OR
 applies only if `a` or `b` is nested, so it is never evaluated for an event without nested values.
-An attribute that is declared as anything but a list or a struct is never nested; if all attributes
-are declared like this, the OR and the condition after the OR are omitted.
+An attribute that is declared with a type other than list or struct is never nested; if all
+attributes are declared with such types, the OR and the condition after the OR are omitted.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from tidings.filters.language.foreign import programs_of
 from tidings.filters.language.sql_writer import name_text, text_of
 from tidings.model import FilterError, LimitError, article, type_of
 
-MOST_ELEMENTS = 8  # the most values for which a list field is tested value by value
+MOST_ELEMENTS = 8  # if a list field has at most this many values, it is tested value by value
 
 
 def parse(text: str, context: Context) -> Expression:
@@ -64,7 +64,7 @@ def parse(text: str, context: Context) -> Expression:
 
 
 def embed(text: str, context: Context) -> Embedded:
-    """Parse the pattern inside `event_pattern('{...}')` and return the call of its program."""
+    """Parse the pattern inside `event_pattern('{...}')` and return a call to its program."""
     pattern = read_pattern(text)
     if context.attributes is not None:
         _check(pattern, context.attributes, text)
@@ -73,13 +73,14 @@ def embed(text: str, context: Context) -> Embedded:
 
 
 def expression_of(pattern: Pattern, attributes: Attributes | None) -> Expression:
-    """Translate a pattern to a condition on plain values, or a program if values are nested."""
+    """Translate a pattern to a condition on plain values, combined with a program for nested
+    values."""
     plain = plain_condition(pattern, attributes)
     fields = {field.path: field for field in pattern.all_fields()
               if not is_single(field.path, attributes)}  # fmt: skip
     if not fields:
         return plain
-    # the keys are texts or paths and not values, because in a dict 1 and true are the same key
+    # the keys are texts or paths, not values, because 1 and true would be the same key of a dict
     guards: dict[object, Expression] = {}
     for path, field in fields.items():
         # `in` can't be used here, because it treats 1 and true as equal
@@ -95,7 +96,8 @@ def expression_of(pattern: Pattern, attributes: Attributes | None) -> Expression
 
 
 def _is_listed(field: PatternField, attributes: Attributes | None) -> bool:
-    """Whether a field tests a declared list for a few values; then each value gets its own test."""
+    """Whether a field tests a declared list for a few values; if so, each value gets its own
+    test."""
     if attributes is None or field.values is None or len(field.values) > MOST_ELEMENTS:
         return False
     return attributes.type(field.path) == "list" and list_above(field.path, attributes) is None
@@ -136,7 +138,7 @@ def _check(pattern: Pattern, attributes: Attributes, text: str) -> None:
 def _find_place(text: str, path: Path) -> int:
     try:
         return position(text, path)
-    except (ValueError, IndexError):  # inside $or, `path` lacks some levels of the text
+    except (ValueError, IndexError):  # inside $or, the text has levels that `path` does not have
         return max(text.rfind(f'"{path[-1]}"'), 0)
 
 

@@ -20,8 +20,8 @@ _NESTED = ("list", "struct", "map")
 
 
 def plain_condition(pattern: Pattern, attributes: Attributes | None) -> Expression:
-    """A condition that is true for the events without nested values that match the pattern; NEVER
-    if no such event can match."""
+    """A condition that is true for exactly those events without nested values that match the
+    pattern; NEVER if no such event can match."""
     return _join(_tests(pattern, attributes))
 
 
@@ -45,8 +45,8 @@ def _tests(pattern: Pattern, attributes: Attributes | None) -> list[Expression]:
 def _where_not_nested(field: PatternField, attributes: Attributes | None) -> Expression:
     """A condition for events in which a field that is declared as nested is absent or null.
 
-    A field inside the elements of a list is then absent, never null, because the list itself is
-    absent or null.
+    For such events, a field inside the elements of a list is absent, never null, because the list
+    itself is absent or null.
     """
     alternatives = [Alternative(ABSENT)] * field.may_be_absent
     if list_above(field.path, attributes) is None and any(

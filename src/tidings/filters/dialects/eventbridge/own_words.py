@@ -3,9 +3,9 @@ pattern expects there, and the values of the event, all as JSON.
 
     {"detail": {"n": [{"numeric": [">", 5]}]}}     detail.n   [{"numeric":[">",5]}]   7   pass
 
-Each field is tested on its own, with a pattern that has only this field. But the fields of a
-pattern must match in the same element of an array. If each field matches but the whole pattern does
-not, a last test says so.
+Each field is tested on its own, with a pattern that has only this field. But if paths lead through
+the same array, the fields must match in the same element. If each field by itself matches but the
+whole pattern does not, an additional last test says so.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def explain(text: str, event: Event, matched: bool) -> list[TestReport]:
 def _tests(
     pattern: dict[str, Any], path: tuple[str, ...], before: str, event: Event
 ) -> Iterator[TestReport]:
-    """One test for each field below a path; `before` is the prefix for fields inside an `$or`."""
+    """One test for each field below a path; `before` is the prefix of the paths inside an `$or`."""
     for name, below in pattern.items():
         here = (*path, name)
         if name == OR and isinstance(below, list) and all(isinstance(b, dict) for b in below):
@@ -57,7 +57,7 @@ def _tests(
 def _alternatives(
     options: list[dict[str, Any]], path: tuple[str, ...], before: str, event: Event
 ) -> Iterator[TestReport]:
-    """One test for the whole `$or`; if it fails, the tests of each alternative too."""
+    """One test for the whole `$or`; if that test fails, also the tests of each alternative."""
     passed = [_matches(_nest(path, option), event) for option in options]
     place = before + ".".join((*path, OR))
     said = f"alternative {passed.index(True) + 1} matches" if any(passed) else "none of them"
@@ -95,7 +95,7 @@ def _nest(path: tuple[str, ...], leaf: Any) -> dict[str, Any]:
 
 
 def values_at(event: Any, path: tuple[str, ...]) -> list[Any]:
-    """The values at a path; a path leads into each element of an array."""
+    """The values at a path; at an array, the path continues into every element."""
     if not path:
         return [event]
     if isinstance(event, list):

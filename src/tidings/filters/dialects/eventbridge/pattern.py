@@ -2,7 +2,7 @@
 
     {"source": ["aws.ec2"], "detail": {"state": ["running", {"prefix": "st"}]}}
 
-A pattern has fields, which must all match, and choices, each of which needs one matching option. A
+A pattern has fields, which must all match, and choices; in each choice, one option must match. A
 field is the path of a leaf and the alternatives for its value. The text of a pattern is its
 identity, so it is canonical: names and alternatives are sorted, without duplicates.
 """
@@ -27,8 +27,8 @@ PREFIX_LETTERS, SUFFIX_LETTERS = "prefix/equals-ignore-case", "suffix/equals-ign
 class Alternative(msgspec.Struct, frozen=True):
     """One alternative for a leaf: the leaf must match one of the values, and `kind` says how.
 
-    The values of `numeric` are pairs of a comparison and a number, which must all match. `but`
-    means `anything-but`: there must be a leaf that matches none of the values.
+    The values of `numeric` are pairs of a comparison and a number; all of these comparisons must be
+    true. `but` stands for `anything-but`: there must be a leaf that equals none of the values.
     """
 
     kind: str
@@ -119,7 +119,7 @@ def _write(pattern: Pattern, depth: int) -> dict[str, Any]:
                    for one in (_write(option, len(choice.path)) for option in choice.options)
                    }  # fmt: skip
         texts = sorted(options)
-        # a $or with a single option would not be parsed as a choice
+        # a $or with only one option would not be parsed as a choice, so the option is written twice
         texts = texts * 2 if len(texts) == 1 else texts
         _object_at(out, choice.path[depth:])[OR] = [options[text] for text in texts]
     return out

@@ -4,9 +4,9 @@ A leaf is a value that is neither an array nor an object; null is a leaf. A fiel
 at its path matches one of its alternatives, or if there is no leaf and the field may be absent.
 Fields whose paths lead through the same array must match in the same element of that array.
 
-As in event-ruler, fields are checked in the order of their names. Until a field has selected an
-element of an array, a field that must be absent must be absent from all elements; after that, only
-from the selected one.
+As in event-ruler, fields are checked in the order of their names. If a field must be absent, it
+must be absent from all elements of an array, or, once an earlier field has selected an element,
+only from the selected one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LEAF = Attribute(("leaf",))
 
 
 class Need(msgspec.Struct, frozen=True):
-    """A requirement on the leaves at a path; no condition means that there must be no leaf."""
+    """A requirement on the leaves at a path; if it has no condition, there must be no leaf."""
 
     path: Path
     condition: Expression | None
@@ -46,7 +46,7 @@ def needs_by_root(fields: list[PatternField]) -> dict[str, tuple[Need, ...]]:
 
 
 def fits(value: Any, needs: Sequence[Need]) -> bool:
-    """Whether a value meets all requirements; their paths start at this value."""
+    """Whether a value meets all requirements; the paths of the requirements start at this value."""
     value = normalise(value)
     if isinstance(value, list):
         return _fits_array(flatten(value), needs)
@@ -77,7 +77,7 @@ def _fits_array(elements: list[Any], needs: Sequence[Need]) -> bool:
             continue
         if need.condition is None:
             return False
-        # the same element must meet this requirement and all following ones
+        # this requirement and all following ones must be met by the same element
         rest = (Need(need.path, need.condition, False), *needs[at + 1 :])
         return any(fits(one, rest) for one in elements)
     return True

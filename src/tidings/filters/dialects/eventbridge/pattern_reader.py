@@ -41,8 +41,8 @@ from tidings.filters.values import inet
 from tidings.model import FilterError, is_number, normalise
 
 MOST_COMBINATIONS = 1000
-MOST_CHOICES = 20  # the most levels of $or inside $or
-MOST_FIELDS = 100  # each field may be a list, which adds an alternative to the expression
+MOST_CHOICES = 20  # how many levels deep a $or may lie inside other $or
+MOST_FIELDS = 100  # each field may be a list, and that adds one alternative to the expression
 BUT = "anything-but"
 TYPES = (PREFIX, SUFFIX, WILDCARD, SAME_LETTERS, NUMERIC, EXISTS, CIDR, BUT)
 _RESERVED = frozenset({*TYPES, "exactly"})
@@ -194,7 +194,7 @@ class _Reader:
             self.refuse(place, "found a number that exceeds the largest double")
         found: int | float = number
         if isinstance(found, float) and found.is_integer() and abs(found) < 2**63:
-            return int(found)  # 300.0 and 3e2 are 300
+            return int(found)  # 300.0 and 3e2 are read as 300
         return found
 
     def need_unicode(self, value: str, place: Place) -> None:
@@ -216,7 +216,7 @@ class _Reader:
         return read(self, inner, at)
 
     def only(self, value: dict[str, Any], place: Place, kinds: tuple[str, ...]) -> tuple[str, Any]:
-        """The only name of an object, and its value."""
+        """The name and the value in an object that has only one name."""
         if len(value) != 1:
             found = ", ".join(value) if value else "an empty object"
             one = "one of " if len(kinds) > 1 else ""
@@ -365,9 +365,9 @@ _MATCHES: dict[str, Callable[[_Reader, Any, Place], Alternative]] = {
 
 
 def _is_choice(value: Any) -> bool:
-    """Whether `$or` is a choice: its value is two or more objects of fields. If `$or` is not a
-    choice, it is a field of that name; patterns could have such fields before the operator
-    existed."""
+    """Whether `$or` is a choice, that is, whether its value is a list of two or more objects with
+    fields. If `$or` is not a choice, it is a field of that name; before the operator existed,
+    patterns could have such fields."""
     return (
         isinstance(value, list)
         and len(value) > 1
@@ -438,5 +438,5 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def _find_second(text: str, name: str) -> int:
-    """The last occurrence of a name: an approximation, because json reports no position."""
+    """The last occurrence of a name; this is an approximation, because json reports no position."""
     return max(text.rfind(json.dumps(name)), text.rfind(json.dumps(name, ensure_ascii=False)), 0)

@@ -3,7 +3,7 @@
     dialect.py    a precedence parser over the tokens of filters/language; it defines the grammar
     fast_sql.py   a fast path for tests of attributes against constants, joined by AND
 
-fast_sql.py parses a subset of the grammar about ten times faster and never refuses a text: it
+fast_sql.py parses a subset of the grammar, about ten times faster; it never refuses a text, but
 leaves every other text to dialect.py. A test on random texts checks that both parsers give the same
 result.
 

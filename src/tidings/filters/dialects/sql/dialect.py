@@ -5,8 +5,8 @@ This is a precedence parser. The levels, loosest first, are those of Spark's gra
     OR 1   AND 2   NOT 3   IS IN LIKE BETWEEN 4   = < > ... 5   + - || 6   * / % DIV 7   unary - 8
 
 Two rules of Spark's grammar are easy to miss. A comparison binds tighter than IS, so `a = b IS
-NULL` tests the comparison. And a condition with IS, IN, LIKE or BETWEEN needs brackets to be the
-operand of a comparison.
+NULL` tests the comparison. And a condition with IS, IN, LIKE or BETWEEN must be in brackets if it
+is the operand of a comparison.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _STRENGTHS = {
 _TYPED: dict[str, Type] = {"DATE": "date", "TIMESTAMP": "timestamp", "TIMESTAMP_NTZ": "timestamp",
           "TIMESTAMP_LTZ": "timestamp"}  # fmt: skip
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
-# words that may follow a column named `case`; before any other word, CASE begins an expression
+# words that may follow a column named `case`; if any other word follows, CASE begins an expression
 _AFTER_NAME = frozenset({*_STRENGTHS, "THEN", "ELSE", "END", "AS", "ESCAPE"})
 _OPERAND = "an attribute, a value or a bracket"
 
@@ -186,7 +186,8 @@ class _Parser:
         return self.build.call(name, (left, right), (start, at), token.position)
 
     def close(self, node: Expression, mark: int) -> Expression:
-        """Turn each `any(list)` in `self.open` from `mark` on into an `exists` around its test.
+        """Turn each `any(list)` in `self.open`, from position `mark` on, into an `exists` around
+        its test.
 
         any(prices) > 5   ->   exists(prices, x -> x > 5)
         """
@@ -307,7 +308,8 @@ class _Parser:
     # -- operands ------------------------------------------------------------------------------
 
     def operand(self, least: int) -> tuple[Expression, int]:
-        """Parse an operand; also return the precedence of the tightest operator that may follow."""
+        """Parse an operand; also return the precedence of the tightest operator that may follow
+        it."""
         self.height = 1
         token = self.now
         if token.kind == "op":
@@ -380,7 +382,7 @@ class _Parser:
         return self.attribute()
 
     def strings(self) -> str:
-        """Parse one string, or several adjacent ones, which SQL joins."""
+        """Parse a string, or several adjacent strings, which SQL joins into one."""
         text = self.next().text
         while self.now.kind == "string":
             text += self.next().text
@@ -460,7 +462,7 @@ class _Parser:
         self.height = max(height, self.height) + 2
         if word.word == "EXISTS":
             return self.build.some_element(items, name, body, start)
-        # a condition holds for all elements if it fails for none
+        # a condition is true for all elements if it is false for none
         return Not(self.build.some_element(items, name, Not(body), start))
 
     def named(self) -> Expression:
@@ -492,8 +494,8 @@ class _Parser:
 
     @staticmethod
     def is_case(follows: Token) -> bool:
-        """Whether the word CASE begins an expression, given the token after it; otherwise it is a
-        name."""
+        """Whether the word CASE begins an expression, given the token after it; otherwise, CASE is
+        a name."""
         if follows.kind == "op":
             return follows.text == "("
         return follows.kind != "end" and follows.word not in _AFTER_NAME

@@ -5,7 +5,7 @@
 The fast parser parses a subset of the grammar of dialect.py in a fraction of the time, because its
 regular expression reads a whole test at once, not just a token. The fast parser never refuses a
 text. The fast parser returns None for anything outside the subset: an escape, a comment, OR,
-brackets, a name or type that does not fit the attributes. In that case the full parser decides,
+brackets, or a name or type that does not fit the attributes. In that case the full parser decides,
 with its messages and positions. If both parsers return an expression, the two are equal; a test
 checks that.
 """
@@ -41,8 +41,8 @@ _STRING = r"""'[^'\\]*'|"[^"\\]*\""""
 # numbers are so short that an integer fits in 64 bits and a double is finite
 _CONSTANT = rf"(?:{_STRING}|-?[0-9]{{1,18}}(?:\.[0-9]{{1,40}})?|true|false)"
 
-# Matches one test, with the AND after it or the end of the text. `rest` matches everything after
-# the last test, so no character is read twice, however long the text is.
+# Matches one test, together with the AND that follows it or the end of the text. `rest` matches
+# everything after the last test, so no character is read twice, however long the text is.
 _TEST = re.compile(
     rf"""
       \s* (?P<name> [a-z_]\w* (?: \.[a-z_]\w* ){{0,8}} )
@@ -135,8 +135,8 @@ def _read_constant(text: str) -> tuple[Literal, str]:
 
 def _read_long(text: str) -> tuple[Literal, str]:
     """A number that may have more digits than a double can represent. Without declared types, a
-    number of up to 17 digits is a double. With declared types, the full parser decides, because no
-    attribute has the family `long`."""
+    number of up to 17 digits is a double. If types are declared, the full parser decides, because
+    no attribute has the family `long`."""
     exact, value = normalise(Decimal(text)), float(text)
     if not isinstance(exact, LongDecimal):
         return Literal(value if exact == value else exact), "number"

@@ -9,10 +9,10 @@ they read.
     calls.py           calls of functions of the table; LIKE and RLIKE
     special_calls.py   `Builder`: function calls by name; functions with checks of their own
 
-Each builder class adds methods to the class before it. All checks are here, and each refusal is one
-sentence with a position. The builder refuses unknown attributes and functions, arguments of the
-wrong type, comparisons of types that can't be compared, and patterns that do not compile. Constants
-are folded: `60 * 60` becomes 3600.
+Each builder class inherits from the previous one and adds methods. All checks are here, and each
+refusal is one sentence with a position. The builder refuses unknown attributes and functions,
+arguments of the wrong type, comparisons of types that can't be compared, and patterns that do not
+compile. Constants are folded: `60 * 60` becomes 3600.
 
 This folder is used only by the parsers of dialects. Start at special_calls.py.
 """

@@ -1,4 +1,4 @@
-"""Calls of built-in functions, with checks of their arguments and of patterns."""
+"""Calls to built-in functions, with checks of their arguments and of patterns."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from tidings.model import article
 
 
 class CallBuilder(ComparisonBuilder):
-    """Builds calls of functions in the table."""
+    """Builds calls to functions in the table."""
 
     def call(
         self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
     ) -> Expression:
-        """Build a checked call of a built-in function; a constant call becomes its value."""
+        """Build a checked call to a built-in function; a call with constant arguments becomes its
+        value."""
         self.count(at)
         function = FUNCTIONS[name]
         if not function.least <= len(args) <= function.most:
@@ -44,7 +45,8 @@ class CallBuilder(ComparisonBuilder):
         at: tuple[int, int],
     ) -> Expression:  # fmt: skip
         if isinstance(pattern, Literal) and isinstance(pattern.value, str):
-            # ILIKE is LIKE in lower case; Spark lowercases the pattern before it looks for escapes
+            # ILIKE is LIKE on lower-case texts; Spark converts the pattern to lower case before it
+            # looks for escapes
             text = pattern.value.lower() if name == "ilike" and escape else pattern.value
             try:
                 pattern = Literal(like.join(like.split(text, escape or "\\")))

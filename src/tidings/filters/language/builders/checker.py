@@ -1,4 +1,4 @@
-"""What all builders share: the limits of a text, its refusals, and the types of expressions."""
+"""What all builders share: limits on the size of a text, refusals, and the types of expressions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class ScopedTypes:
 
 
 class Checker:
-    """Counts the parts of one text, and refuses what does not fit its context."""
+    """Counts the parts of one text, and refuses constructs that the context of the text does not
+    allow."""
 
     def __init__(self, text: str, context: Context) -> None:
         self.text = text

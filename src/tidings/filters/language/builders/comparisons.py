@@ -95,7 +95,7 @@ class ComparisonBuilder(LeafBuilder):
     def some_element(
         self, items: Expression, name: str, condition: Expression, at: int
     ) -> Expression:
-        """Build an `exists`; its variable gets a name that the condition does not use otherwise."""
+        """Build an `exists`; its variable gets a name that the condition uses for nothing else."""
         self.count(at)
         self.need_condition(condition, at)
         return make_exists(items, name, condition)
@@ -103,10 +103,10 @@ class ComparisonBuilder(LeafBuilder):
 
 def settle(node: Expression, other: str | None) -> Expression:
     """Choose the type of a number that has more digits than a double can represent; `other` is the
-    type of the value that it is compared with. A double is compared with the number rounded to a
-    double, as in Spark; a decimal or an integer is compared with the exact number. If the type is
-    not known, a number of up to 17 digits counts as a double, because programs print doubles with
-    up to 17 digits.
+    type of the value that it is compared with. If the other value is a double, the number is
+    rounded to a double, as in Spark; a decimal or an integer is compared with the exact number. If
+    the type is not known, a number of up to 17 digits counts as a double, because programs print
+    doubles with up to 17 digits.
     """
     if not isinstance(node, Literal) or not isinstance(node.value, LongDecimal):
         return node

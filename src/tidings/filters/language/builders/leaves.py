@@ -72,8 +72,8 @@ class LeafBuilder(Checker):
     # -- constants -----------------------------------------------------------------------------
 
     def number(self, token: Token, negative: bool = False) -> Any:
-        """The number in a token: an integer, a double or, if it has no exponent and more digits
-        than a double, a LongDecimal."""
+        """The number in a token: an integer, a double, or a LongDecimal if it has no exponent and
+        has more digits than a double."""
         sign = "-" if negative else ""
         if token.word in _BITS:
             return self._read_whole(sign, token)

@@ -7,7 +7,8 @@
     revision.py      a new ontology in place of another: what becomes of removed topics
     topic_texts.py   the file formats of ontologies
 
-Used inside filters, by graph, and by the rooms that define channels. Start at ontology.py.
+This folder is used inside filters, by graph, and by the rooms that define channels. Start at
+ontology.py.
 """
 
 from tidings.filters.values.topics.ontology import Ontology

@@ -23,10 +23,10 @@ LONGEST = 10  # the most topics of a cycle that an error message names
 class Ontology:
     """Topics and their parents. An ontology is built from a mapping of each topic to its parent or
     parents. `synonyms` maps other names to topics. `retired` maps topics that a revision removed to
-    the topics that stand for them.
+    the topics that replace them.
 
-    Cost: numbering is linear in topics and edges. The spans of a topic are computed on first use,
-    in time proportional to the number of topics under it.
+    Cost: numbering takes time linear in the numbers of topics and edges. The spans of a topic are
+    computed on first use, in time proportional to the number of topics under it.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Ontology:
         if done < len(waiting):
             name = min(name for name, count in waiting.items() if count)
             way: dict[str, None] = {}
-            while name not in way:  # follow parents until a topic repeats
+            while name not in way:  # go from parent to parent until a topic occurs again
                 way[name] = None
                 name = min(parent for parent in self._parents[name] if waiting[parent])
             raise AttributesError(f"the ontology has a cycle: {_describe_cycle(list(way), name)}")
@@ -115,8 +115,8 @@ class Ontology:
 
     def isa(self, topic: str, above: str) -> bool | None:
         """Whether a topic equals `above` or lies under it; None if either is unknown. If `above` is
-        retired, also true if the topic equals or lies under one of the topics that stand for
-        `above`."""
+        retired, the answer is also true if the topic equals, or lies under, one of the topics that
+        replace `above`."""
         topic, above = self.topic_of(topic), self.topic_of(above)
         if topic not in self._numbers or above not in self._numbers:
             return None
@@ -175,8 +175,8 @@ def _check_retired(
     for name, others in found.items():
         if name not in topics or not set(others) <= topics.keys() - found.keys():
             raise AttributesError(
-                f"found the retired topic '{name}', expected a topic of the ontology that is "
-                "replaced only by current topics"
+                f"found '{name}' as a retired topic, expected a topic of the ontology, with "
+                "replacements that are topics and not retired"
             )
     for child, parents in topics.items():
         if not found.keys().isdisjoint(parents):
@@ -187,7 +187,7 @@ def _check_retired(
 
 
 def _describe_cycle(way: list[str], back: str) -> str:
-    """Describe the cycle in a path that returned to one of its own topics."""
+    """Describe the cycle in a path that has returned to one of its own topics."""
     names = [*way[way.index(back) :], back]
     if len(names) == 2:
         return f"'{back}' lies under itself"

@@ -1,4 +1,4 @@
-"""A revision of an ontology: the new topics, and what becomes of removed ones.
+"""A revision of an ontology: the new topics, and what becomes of removed topics.
 
     before  sports ── baseball ── mlb        after  sports ── baseball ── (mlb)
                   `── football                            `── football
@@ -6,11 +6,11 @@
 A removed topic is *retired*: its name stays known, so that interests in it and notifications about
 it are still accepted. An interest in a retired topic becomes an interest in the nearest remaining
 topics above it, and a notification about it lies under these topics, so no notification is lost. If
-no topic above it remains, the interest becomes one in the nearest remaining topics below it. If
-none of those remains either, the topic is unknown from then on.
+no topic above it remains, the interest is in the nearest remaining topics below it instead. If none
+of those remains either, the topic is unknown from then on.
 
-To rename a topic, make its old name a synonym of the new one. A synonym that is removed is treated
-like a topic under its target.
+To rename a topic, make its old name a synonym of the new one. A removed synonym is treated like a
+removed topic directly under the synonym's target.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Revision(msgspec.Struct, frozen=True):
     moved: Mapping[str, tuple[str, ...]] = {}
     """Topics that the revision removed, with the topics that stand for them."""
     dropped: tuple[str, ...] = ()
-    """Removed topics for which nothing stands; they are unknown from now on."""
+    """Removed topics that no other topic stands for; they are unknown from now on."""
 
     @property
     def is_empty(self) -> bool:
@@ -38,7 +38,7 @@ class Revision(msgspec.Struct, frozen=True):
 
 
 def revise(before: Ontology, after: Ontology) -> Revision:
-    """The ontology `after`; topics that only `before` has are added to it as retired topics."""
+    """The ontology `after`, with all topics that only `before` has added as retired topics."""
     new = after.list_parents()
     old = before.list_parents() | {name: [topic] for name, topic in before.synonyms.items()}
     below: dict[str, list[str]] = {name: [] for name in old}
@@ -66,7 +66,8 @@ def revise(before: Ontology, after: Ontology) -> Revision:
 
 
 def _nearest(start: str, step: Callable[[str], Iterable[str]], after: Ontology) -> tuple[str, ...]:
-    """The nearest topics of the new ontology: the first on each path from a removed topic."""
+    """The nearest topics of the new ontology: the first on each path that starts at a removed
+    one."""
     found: set[str] = set()
     seen = {start}
     stack = [start]

@@ -5,7 +5,7 @@
     csv          the columns child and parent, a row for each edge; a root has no parent
     turtle       SKOS (broader, narrower, Concept) and RDFS (subClassOf, Class)
 
-A JSON or YAML text is read as nested if some value is an object, or a list that contains an object.
+A JSON or YAML text counts as nested if some value is an object, or a list that contains an object.
 A topic may occur in several places and then has several parents.
 """
 
@@ -116,8 +116,8 @@ def _read_declared(parents: dict[Any, Any]) -> Iterator[Edge]:
 
 
 def _read_nested(value: object) -> Iterator[Edge]:
-    """Read nested topics. In YAML, one object can occur in many places, even inside itself, so each
-    object is read only once under each topic."""
+    """Read nested topics. In YAML, the same object can occur in many places, even inside itself, so
+    it is read only once under each topic."""
     stack: list[tuple[str | None, object]] = [(None, value)]
     seen: set[tuple[str | None, int]] = set()
     while stack:

@@ -11,8 +11,8 @@ import msgspec
 
 from tidings.matching.diagrams.planning.numbered_tests import OrderedTests
 
-# A condition over tests: the number of a test; or (absorbing outcome, item, item, ...), where False
-# absorbs in an AND and True in an OR; or a Boolean if it is decided.
+# A condition over tests: the number of a test; or (absorbing outcome, item, item, ...), with the
+# outcome False for an AND and True for an OR; or a Boolean if the condition is decided.
 Condition = Any
 BUDGET = 256  # the most nodes of a diagram, leaves not counted
 
@@ -38,15 +38,15 @@ def first_test(condition: Condition) -> int:
 
 
 def all_tests(condition: Condition) -> list[int]:
-    """The tests of a condition, with repetitions."""
+    """All tests of a condition; a test that occurs several times is listed several times."""
     if type(condition) is int:
         return [condition]
     return [test for item in condition[1:] for test in all_tests(item)]
 
 
 def count_ways(condition: Condition) -> int:
-    """The number of ways to satisfy a condition whose tests are on different terms; its tree has at
-    least as many leaves."""
+    """The number of ways to satisfy a condition whose tests are on different terms; the tree of the
+    condition has at least this many leaves."""
     if type(condition) is int:
         return 1
     ways = [count_ways(item) for item in condition[1:]]
@@ -54,8 +54,8 @@ def count_ways(condition: Condition) -> int:
 
 
 class Reducer:
-    """Simplifies conditions by what is known about one term. Each visit of a test or of a part is a
-    step; `steps` is the number of steps left."""
+    """Simplifies conditions, using what is known about one term. Each visit to a test or to a part
+    is one step; `steps` is the number of steps left."""
 
     def __init__(self, tests: OrderedTests, steps: int = 1 << 60) -> None:
         self.tests = tests
@@ -63,7 +63,7 @@ class Reducer:
         self.steps = steps
 
     def after(self, known: int, test: int, outcome: bool) -> int:
-        """What is known about the term of a test once the test has this outcome."""
+        """What is known about the term of a test if the test has this outcome."""
         mask = self._masks[test]
         return known & mask if outcome else known & ~mask
 

@@ -1,7 +1,7 @@
 """The distinct tests of many filters, numbered in their global order, with a rank space per term.
 
-Here, a set of values is a bit mask over the codes of a rank space, which has one cut for each end
-point of a set.
+Here, a set of values is a bit mask over the codes of a rank space, whose cuts are the end points of
+all sets.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def collect_tests(
     pairs = zip(term_of, order, strict=True)
     intervals = [found[at].ranks.intervals(test.values) for at, test in pairs]
     masks = [sum((2 << high) - (1 << low) for low, high in one) for one in intervals]
-    # if some set has a cut at the start of the line of values, no value has code 0
+    # if any set has a cut at the start of the line of values, no value has the code 0
     full = [
         (1 << len(term.ranks)) - (2 if term.ranks.cuts[:1] == [(sets.NO_VALUE,)] else 1)
         for term in found

@@ -1,14 +1,14 @@
-"""How filters become diagrams within a budget: units, and gates that join them.
+"""How filters become diagrams within a budget: as units, and as gates that join units.
 
 A *unit* is a condition that gets one diagram: a tree, or shared nodes if the tree is too large. A
-filter is one unit, or it is split at its top AND or OR into parts; a *gate* counts the parts that
-are still open. Equal units are merged, even if they come from different filters. So a filter is
-also split if its parts occur in other filters, because such parts are then decided once for all of
-them.
+filter either is one unit, or is split into parts at its top AND or OR; a *gate* then counts the
+parts that are still open. Equal units are merged, even if they come from different filters. So a
+filter is also split if its parts occur in other filters, because such parts are then decided once
+for all of them.
 
-Anyone may subscribe, so planning a filter must be cheap. Budgets limit nodes and steps, not
+Anyone may subscribe, so it must be cheap to plan any filter. Budgets limit nodes and steps, not
 seconds, so the same filters always get the same plan. A filter that exceeds a budget is left out:
-it stays a tree of sets, which is evaluated by itself.
+it remains a tree of sets, which is evaluated separately.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from tidings.matching.diagrams.planning.numbered_tests import OrderedTests, coll
 from tidings.matching.diagrams.planning.ranking import Rates, tests_of
 
 Found = TypeVar("Found")
-SHARED_BY = 2  # if parts occur in this many filters on average, they become units
+SHARED_BY = 2  # if each part occurs in at least this many filters, on average, parts become units
 TRY_STEPS = 8_192  # the most steps to build one diagram
 FILTER_STEPS, FILTER_NODES = 32_768, 1_024  # the most steps and nodes for one filter
-ALL_STEPS, ALL_NODES = 1 << 25, 1 << 19  # the same for all filters
-MOST_CUTS = 4_096  # the most cuts of a term: the masks of its tests have as many bits
+ALL_STEPS, ALL_NODES = 1 << 25, 1 << 19  # the most steps and nodes for all filters together
+MOST_CUTS = 4_096  # the most cuts of a term; the masks of its tests have one bit for each cut
 
 
 class Plan(msgspec.Struct, frozen=True):
     """Units and gates, together called things, have one numbering: first all units, then all gates,
-    each after its parts."""
+    and each gate comes after its parts."""
 
     tests: OrderedTests
     units: list[Condition]
@@ -54,7 +54,7 @@ class Plan(msgspec.Struct, frozen=True):
     decided: list[tuple[int, bool]]  # (slot, result) of filters that need no test
     left_out: list[int]  # slots whose filters exceed a budget
     split: int  # the number of filters that are split into parts
-    too_large: int  # those of them that are split because a diagram would exceed its budget
+    too_large: int  # how many of these were split because their diagram would exceed its budget
     nodes: int  # the number of nodes in the largest diagram
 
 
@@ -66,8 +66,8 @@ def plan_filters(
     merge: bool = True,
     budget: int = BUDGET,
 ) -> Plan:
-    """Plan the diagrams of filters, given as (slot, tree of tests). Without `merge`, equal units
-    are not merged."""
+    """Plan the diagrams of filters, given as (slot, tree of tests). If `merge` is false, equal
+    units are not merged."""
     given, left_out = _admit(filters)
     tests = collect_tests((tree for _, tree in given), terms, rates)
     place = {test: at for at, test in enumerate(tests.tests)}
@@ -89,8 +89,8 @@ def plan_filters(
 
 
 def _admit(filters: Iterable[tuple[int, Node]]) -> tuple[list[tuple[int, Node]], list[int]]:
-    """The filters that are admitted, and the slots of the others, which would give a term too many
-    cuts."""
+    """The filters that are admitted, and the slots of the filters that are not, because they would
+    give a term too many cuts."""
     taken: list[tuple[int, Node]] = []
     left_out: list[int] = []
     cuts: dict[str, set[object]] = {}
@@ -129,7 +129,7 @@ class _Kind(msgspec.Struct, frozen=True):
     is_gate: bool
     is_shared: bool = False
     nodes: int = 0
-    is_too_large: bool = False  # whether there are parts because one diagram would be too large
+    is_too_large: bool = False  # whether it has parts because one diagram would be too large
 
 
 class _Planner:
@@ -143,8 +143,8 @@ class _Planner:
         self._units: list[Condition] = []
         self._unit_kinds: list[_Kind] = []
         self._gates: list[tuple[bool, tuple[int, ...]]] = []
-        self._steps, self._nodes = ALL_STEPS, ALL_NODES  # left for all filters
-        self._own_steps = self._own_nodes = 0  # left for the current filter
+        self._steps, self._nodes = ALL_STEPS, ALL_NODES  # what is left for all filters
+        self._own_steps = self._own_nodes = 0  # what is left for the current filter
         self._split = self._too_large = 0
 
     def count_parts(self, conditions: Iterable[Condition]) -> None:
@@ -173,7 +173,7 @@ class _Planner:
         return found
 
     def _place(self, condition: Condition) -> int:
-        """The number of the unit of a condition, or -1 minus the number of its gate."""
+        """The number of a condition's unit; for a gate instead of a unit, -1 minus its number."""
         found = self._known.get(condition) if self._merge else None
         if found is not None:
             return found
@@ -213,7 +213,8 @@ class _Planner:
     def _try(
         self, build: Callable[[Condition, Reducer, int], Found | None], condition: Condition
     ) -> Found | None:
-        """Build a diagram within the steps that are left for one attempt, and for the filter."""
+        """Build a diagram within the steps that one attempt may take, and within those that the
+        filter has left."""
         steps = min(TRY_STEPS, self._own_steps)
         reducer = Reducer(self._tests, steps)
         found = build(condition, reducer, self._budget)

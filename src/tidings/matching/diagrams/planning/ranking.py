@@ -1,10 +1,11 @@
 """The global order of tests. Ranks are labels with gaps, so a new test fits between two old ones.
 
-Tests of one term stay together, because an outcome only decides other tests of its term. The terms
-that most filters use come first; terms that are used equally often are sorted by how few events
-pass their tests. Among the tests of a term, those that fewer events pass come first: a stronger
-test, if it passes, decides the weaker ones. If no pass rate was measured, a test whose set contains
-fewer pieces of the line of values counts as stronger; a subset always contains fewer.
+Tests of one term stay together, because the outcome of a test can decide only other tests of the
+same term. Terms come in the order of how many filters use them, the most used first; among terms
+that are used equally often, those whose tests the fewest events pass come first. Among the tests of
+a term, those that fewer events pass come first, because a stronger test that passes also decides
+the weaker ones. If no pass rate was measured, a test whose set contains fewer pieces of the line of
+values counts as stronger; a subset always contains fewer pieces.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from collections.abc import Iterable, Mapping
 from tidings.filters.canonical import Node, Test
 from tidings.filters.values import ValueSet
 
-GAP = 1 << 16  # the initial difference between the labels of neighbours
-Rates = Mapping[Test, float]  # measured: the share of events that pass a test
+GAP = 1 << 16  # the initial difference between the labels of neighbouring tests
+Rates = Mapping[Test, float]  # the measured share of events that pass a test
 
 
 class Ranking:
@@ -51,8 +52,8 @@ class Ranking:
         return tuple(self._order)
 
     def add(self, test: Test) -> None:
-        """Give a new test a label: before the first weaker test of its term; or, for a new term,
-        after everything else. Other labels stay, unless there is no gap left."""
+        """Give a new test a label: before the first weaker test of its term or, if the term is new,
+        after all other tests. The other labels stay as they are, unless no gap is left."""
         if test in self._labels:
             return
         same = [at for at, one in enumerate(self._order) if one.term == test.term]
@@ -99,7 +100,7 @@ def order_tests(filters: Iterable[Iterable[Test]], rates: Rates) -> list[Test]:
 
 
 def count_pieces(values: ValueSet, line: list[tuple[object, ...]]) -> int:
-    """How many of the pieces between these cuts a set contains."""
+    """The number of pieces between these cuts that a set contains."""
     top = len(line) + 1
     return sum(
         (top if high is None else bisect_left(line, high) + 1) - bisect_left(line, low) - 1

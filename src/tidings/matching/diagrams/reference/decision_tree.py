@@ -1,9 +1,10 @@
 """The diagram of one filter as Python objects: the reference for the arrays; pictures show it too.
 
-A tree is ordered (tests come in the order of their ranks on every path) and not reduced, so that
-each node has one path to it, and `known` says exactly when it is reached. A tree leaves out tests
-that the path above decides. A filter whose tree would be too large gets shared nodes: equal parts
-are one node, to which several paths lead; its `known` is the hull of what is known on these paths.
+A tree is ordered: on every path, tests come in the order of their ranks. A tree is not reduced, so
+each node has exactly one path to it, and `known` says exactly when the node is reached. A tree
+leaves out each test whose outcome follows from the path that leads to the test. A filter whose tree
+would be too large gets shared nodes: equal parts become one node, to which several paths lead; the
+node's `known` is the hull of what is known on these paths.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tidings.matching.diagrams.reference.known_sets import (
     unite,
 )
 
-LEAF = 1 << 62  # the rank of leaves: after every test
+LEAF = 1 << 62  # the rank of leaves, which come after all tests
 
 
 class Decision:
@@ -48,7 +49,7 @@ class Decision:
         return found
 
     def walk(self) -> Iterator[Decision]:
-        """This node and all nodes below it, each once, in preorder."""
+        """This node and all distinct nodes below it, in preorder."""
         seen: set[int] = set()
         stack = [self]
         while stack:
@@ -69,7 +70,8 @@ class _TooLargeError(Exception):
 
 
 def outcomes_of(left: Node, known: Known, test: Test) -> Iterator[tuple[Node | bool, Known]]:
-    """The remaining condition and what is known: first if the test is true, then if not."""
+    """For each outcome of the test, first true and then false: the remaining condition, and what is
+    known."""
     for outcome in (True, False):
         after = assume(known, test, outcome)
         yield simplify(left, after), after
@@ -106,8 +108,8 @@ def build_shared(
 ) -> Decision | None:
     """The diagram of a filter with shared nodes; None if it has more nodes than the budget.
 
-    Two parts share a node if they have the same remaining condition, and the same is known about
-    the terms that it tests.
+    Two parts share a node if their remaining conditions are the same and the same is known about
+    the terms that these conditions test.
     """
     made: dict[tuple[object, ...], Decision] = {}
     count = 0
@@ -142,8 +144,8 @@ def build_shared(
 
 
 def _find_hulls(root: Decision) -> None:
-    """Set `known` of every node to the hull over all paths to it. Parents have lower ranks, so they
-    are done first."""
+    """Set `known` of every node to the hull of what is known on all paths to the node. Parents have
+    lower ranks than their children, so parents are done first."""
     nodes = sorted(root.walk(), key=lambda node: node.rank)
     hulls: dict[int, Known] = {id(root): NOTHING_KNOWN}
     for node in nodes:

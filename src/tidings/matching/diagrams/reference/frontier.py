@@ -1,10 +1,10 @@
 """Evaluate the diagrams of several filters on one event, as Python objects: the reference for the
 kernel.
 
-Each filter has a current node. The nodes wait in the order of their ranks. The test with the lowest
-rank is evaluated once, and all filters that wait for it step to a branch. From the branch,
-implication edges move other filters down, and edges from their new nodes move further filters. A
-filter is decided when it reaches a leaf, and its result is yielded at once.
+Each filter has a current node in its diagram. The nodes wait in the order of their ranks. The test
+with the lowest rank is evaluated once, and all filters that wait for it step to a branch. The
+implication edges of that branch move other filters down, and the edges of their new nodes move
+further filters. A filter is decided when it reaches a leaf, and its result is yielded at once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tidings.model import TidingsError
 
 class Step(msgspec.Struct, frozen=True):
     """One test that a filter gets past: by evaluating the test, or by an implication from another
-    filter, `by`. `outcome` is None if the path that the filter skips is not recorded."""
+    filter, `by`. `outcome` is None if the filter skips a path that is not recorded."""
 
     owner: Hashable
     test: Test
@@ -38,8 +38,8 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Frontier:
-    """The filters of a graph while one event is evaluated. `values` has, for each term, the key of
-    its value in the order of values."""
+    """The filters of a graph while one event is evaluated. `values` has the key of each term's
+    value, that is, the position of the value in the order of all values."""
 
     def __init__(self, graph: ImplicationGraph, values: dict[str, Key], edges: bool = True) -> None:
         self._graph = graph
@@ -51,16 +51,16 @@ class Frontier:
 
     @property
     def inferred(self) -> list[Step]:
-        """The tests that filters skipped by implications."""
+        """The tests that filters skipped because of implications."""
         return [step for step in self.steps if step.by is not None]
 
     @property
     def node_steps(self) -> int:
-        """The number of moves that filters made by their own tests."""
+        """The number of times that a filter moved because its own test was evaluated."""
         return sum(step.by is None for step in self.steps)
 
     def run(self) -> Iterator[tuple[Hashable, bool]]:
-        """The result of each filter, in the order in which they are decided."""
+        """The result of each filter, in the order in which the filters are decided."""
         waiting: dict[int, list[Decision]] = {}
         for node in self.current.values():
             waiting.setdefault(node.rank, []).append(node)
@@ -70,7 +70,7 @@ class Frontier:
             rank = heapq.heappop(ranks)
             for node in waiting.pop(rank):
                 if self.current.get(node.owner) is not node:
-                    continue  # an edge has moved the filter on
+                    continue  # an edge has already moved the filter further down
                 moved = [node] if rank == LEAF else self._step(node)
                 for one in moved:
                     if one.value is not None:
@@ -83,8 +83,8 @@ class Frontier:
                         heapq.heappush(ranks, one.rank)
 
     def _step(self, node: Decision) -> list[Decision]:
-        """Evaluate the test of a node; move its filter to a branch, and other filters along the
-        edges from that branch."""
+        """Evaluate the test of a node; move the node's filter to a branch, and move other filters
+        along the edges from that branch."""
         test = node.test
         assert test is not None
         outcome = self.outcomes.get(test)
@@ -126,7 +126,7 @@ def _list_passed(now: Decision, target: Decision, by: Hashable) -> list[Step]:
 
 def graph_of(trees: Mapping[Hashable, Node], rates: Rates | None = None) -> ImplicationGraph:
     """The diagrams of filters by name, with all edges between them. A filter whose diagram would be
-    too large is split at its top; its parts are named (name, 1), (name, 2) ..."""
+    too large is split at its topmost AND or OR; its parts are named (name, 1), (name, 2) ..."""
     graph = ImplicationGraph()
     ranking = Ranking.of(trees.values(), rates)
     for name, tree in trees.items():

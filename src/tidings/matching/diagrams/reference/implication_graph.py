@@ -1,12 +1,12 @@
 """Implication edges between the diagrams of several filters, as Python objects: the reference.
 
-An edge from node X of one filter to node Y of another means: if X is reached, enough is known to
-reach Y too. Y is the lowest such node, the *target* of X. An edge is kept only if it can save a
-step: Y comes after the test that led to X, Y is not a root, and the parent of X has a different
-target.
+An edge from node X of one filter to node Y of another means that, if X is reached, enough is known
+to reach Y too. Y is the lowest such node, the *target* of X. An edge from X to Y is kept only if it
+can save a step, that is, if Y comes after the test that led to X, Y is not a root, and the parent
+of X has a different target.
 
-Nodes with equal knowledge imply each other. They form a *class*, whose nodes share their edges. An
-edge A -> C is left out if A -> B and B -> C exist.
+Nodes with equal knowledge imply each other, and form a *class*; all nodes of a class share their
+edges. An edge A -> C is left out if A -> B and B -> C exist.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def is_after_test(node: Decision, target: Decision) -> bool:
 
 
 def edges_between(one: Decision, other: Decision, rule: Rule = is_after_test) -> list[Edge]:
-    """The edges from the nodes of one filter to another filter."""
+    """The edges that lead from nodes of one filter to nodes of another."""
     found = []
     for node in one.walk():
         target = find_target(node.known, other)
@@ -51,7 +51,7 @@ def edges_between(one: Decision, other: Decision, rule: Rule = is_after_test) ->
 
 
 def class_key(node: Decision) -> ClassKey:
-    """The knowledge of a node, as a key: nodes with the same key form a class."""
+    """What is known at a node, as a key; nodes with the same key form a class."""
     return tuple(sorted((term, values.cuts) for term, values in node.known.items()))
 
 
@@ -89,11 +89,11 @@ class ImplicationGraph:
     def _put(self, edges: Iterable[Edge]) -> None:
         for node, target in edges:
             key = class_key(node)
-            if class_key(target) != key:  # members of a class move together without an edge
+            if class_key(target) != key:  # the members of a class move together without edges
                 self.edges.setdefault(key, {})[target] = None
 
     def _reduce(self) -> None:
-        """Leave out the edges that follow by transitivity."""
+        """Leave out the edges that other edges imply by transitivity."""
         for key, targets in self.edges.items():
             over = {
                 target
@@ -104,7 +104,7 @@ class ImplicationGraph:
             self.edges[key] = {one: None for one in targets if one not in over}
 
     def remove(self, owner: Hashable) -> None:
-        """Remove a filter B. If A -> B -> C was the only way to C, A gets an edge to C."""
+        """Remove a filter B. If A -> B -> C was the only path from A to C, A gets an edge to C."""
         root = self.roots.pop(owner)
         self._unlinked.discard(owner)
         gone = {id(node): node for node in root.walk()}

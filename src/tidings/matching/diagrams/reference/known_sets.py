@@ -1,8 +1,9 @@
 """What is known about terms on the way down a diagram: for each term, the set of values that it may
 have.
 
-A test "term in set" is decided if the known set lies inside the set (high) or outside it (low).
-Sets of values are exact, and absent and null are values too, so two outcomes suffice.
+A test "term in set" is decided if the set of values that are still possible lies inside the test's
+set (outcome high) or outside it (outcome low). Sets of values are exact, and absent and null count
+as values, so the two outcomes true and false suffice.
 """
 
 from __future__ import annotations
@@ -27,24 +28,24 @@ def decide(known: Known, test: Test) -> bool | None:
 
 
 def assume(known: Known, test: Test, outcome: bool) -> Known:
-    """What is known once a test has this outcome."""
+    """What is known after a test with this outcome."""
     before = known.get(test.term, sets.EVERYTHING)
     return {**known, test.term: before & test.values if outcome else before - test.values}
 
 
 def implies(known: Known, other: Known) -> bool:
-    """Whether everything in `other` follows from `known`."""
+    """Whether `known` implies everything in `other`."""
     return all(term in known and values >= known[term] for term, values in other.items())
 
 
 def unite(known: Known, other: Known) -> Known:
-    """What is known if one of two paths was taken: the hull of both."""
+    """What is known if one of two paths was taken: the hull of what is known on each."""
     both = {term: values | other[term] for term, values in known.items() if term in other}
     return {term: values for term, values in both.items() if not values.is_everything}
 
 
 def simplify(node: Node, known: Known) -> Node | bool:
-    """What is left of a tree of tests, given what is known; True or False if the tree is
+    """What remains of a tree of tests, given what is known; True or False if the tree is
     decided."""
     if isinstance(node, Test):
         outcome = decide(known, node)

@@ -1,9 +1,9 @@
-"""Hands notifications to the application: each of them once, whole, and in order if requested.
+"""Hands notifications to the application: each only once, whole, and in order if requested.
 
     arrived ──> held back, if ordered ──> pieces put together ──> inbox ──> application
 
 `inbox` holds at most `most` items. Notifications that do not fit are dropped and requested again
-later, so a slow application delays nobody.
+later, so a slow application does not delay others.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class HandOut:
 
     def is_full(self) -> bool:
         """Must notifications that were not requested be dropped? Requested notifications are
-        accepted as long as the inbox has room, because they precede those that are held back."""
+        accepted as long as the inbox has room, because they come before the notifications that are
+        held back."""
         return self.room() <= 0
 
     # -- notifications -------------------------------------------------------------------------
@@ -116,7 +117,7 @@ class HandOut:
     def _tell_late(self, serial: int) -> None:
         """Count a notification as lost, because a later one was already handed out."""
         if self._confirming is not None and self._confirming.has(serial):
-            self._confirming.hand_out(serial, 1)  # it was confirmed before the start
+            self._confirming.hand_out(serial, 1)  # the notification was confirmed before the start
         else:
             self.tell_lost(1)
 
@@ -137,8 +138,9 @@ class HandOut:
             self.interrupted = None
 
     def begin_anew(self) -> None:
-        """Start over, because the next serials may be smaller. Pieces are dropped: the missing ones
-        will not arrive, unless all pieces of the payload come again."""
+        """Start over, because the next serials may be smaller. Pieces that have arrived are
+        dropped, because the missing pieces of their payload will not arrive, unless all its pieces
+        come again."""
         if self.order is not None:
             self.order.begin_anew()
         for identity in self._pieces.stamps():
@@ -154,7 +156,7 @@ class HandOut:
         *,
         related: Related | None,
     ) -> None:
-        """Put a notification into the inbox. Its marks are recorded for confirmation only if a
+        """Put a notification into the inbox. The marks are recorded for confirmation only if a
         tracker is given."""
         about, payload = unwrap(message.payload)
         serial, confirming = message.serial, self._confirming
@@ -163,7 +165,7 @@ class HandOut:
             marks = [mark[:2] for mark in message.marks if tracker.knows(mark.node)]
             confirming.hand_out(serial, 1, marks, is_open=is_open)
             if confirming.has(serial):
-                return  # an earlier agent of this name confirmed it
+                return  # an earlier agent of this name has confirmed the notification
         stamp = message.stamp
         identity = without_incarnation(message.publisher), stamp
         recent = self._recent

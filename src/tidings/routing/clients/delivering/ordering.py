@@ -4,17 +4,18 @@
 
 Links keep the order, and a node that drops notifications sends `Skipped`. So there are two reasons
 to hold a notification back: earlier numbers are missing, or may be missing. A later beat resolves
-the doubt, because it says how many notifications there were up to its serial. Its serial must be at
-least that of the first notification that came over the link since the doubt began, because dropped
-notifications are earlier. And no node on the way may be `behind`, that is, still joining the node
-above it. Until a node has joined, it gets the notifications of some filters and misses those of
-others; its beats stay at an old serial, as they do in a network without traffic.
+the doubt, because it says how many notifications there were up to its serial. The serial of that
+beat must be at least that of the first notification that came over the link since the doubt began,
+because dropped notifications have lower serials. Also, no node on the way may be `behind`, that is,
+still joining the node above it. Until a node has joined, it gets the notifications of some filters
+and misses those of other filters; its beats stay at an old serial, as if the network had no
+traffic.
 
-The subscriber asks for missing notifications. It gives up on notifications that an answer reports
-as lost. It also gives up on those that nobody seems to have: they do not arrive within `gap`
-seconds, and two answers in a row contained none of them although there was room. While a question
-is open, the subscriber waits and asks again. A notification that arrives after a later one was
-handed out counts as lost.
+The subscriber asks for missing notifications. The subscriber gives up on notifications that an
+answer reports as lost. The subscriber also gives up on notifications that no node seems to have:
+those that do not arrive within `gap` seconds, if two answers in a row contained none of them
+although there was room. While a question is open, the subscriber waits and asks again. A
+notification that arrives after a later one was handed out counts as lost.
 
 After a long absence, notifications of many nodes may be missing. The numbers of each node are in
 the order of serials. So the notifications that arrive are merged by serial, and those up to the
@@ -38,8 +39,8 @@ from tidings.routing.protocol.contents.related import Related
 
 
 class Held(NamedTuple):
-    """A notification that is held back, the filters that it matches, and how it is related to the
-    filter if it does not match."""
+    """A notification that is held back, the filters that it matches and, if it matches none, how it
+    is related to the filter."""
 
     serial: int
     message: m.Notification
@@ -64,13 +65,13 @@ class Ordering:
     """The notifications that one subscriber holds back."""
 
     def __init__(self) -> None:
-        self._held: list[tuple[int, int, Held]] = []  # a heap: serial, order of arrival
+        self._held: list[tuple[int, int, Held]] = []  # a heap, by serial and order of arrival
         self._count = 0
         self._doubt = False  # whether notifications before the next one might be missing
         self._after = 0  # the first serial that came over the link since the doubt began
         self._beaten = 0  # the highest serial of a beat since the doubt began
         self.since = 0.0
-        """When the first held notification arrived, or the subscriber last made progress."""
+        """When the first held notification arrived, or when the subscriber last made progress."""
         self.last = 0
         """The serial that was handed out last."""
         self.counted = 0
@@ -89,31 +90,31 @@ class Ordering:
         return self._doubt
 
     def hear(self, serial: int, complete: int) -> None:
-        """Note the serial of a beat that is not behind; nothing is missing up to the serial
-        `complete`."""
+        """Record the serial of a beat from a node that is not behind; nothing is missing up to the
+        serial `complete`."""
         self._beaten = max(self._beaten, serial)
         self.settle(complete)
 
     def settle(self, upto: int) -> None:
-        """Note that nothing is missing up to a serial. The doubt ends if the first notification
-        that came since the doubt began has a serial of at most `upto`, and at most the serial of a
-        beat. Such a beat shows that all nodes on the way have this subscription again; an answer to
-        a count does not."""
+        """Record that nothing is missing up to a serial. The doubt ends as soon as both `upto` and
+        the serial of a beat have reached the serial of the first notification that came after the
+        doubt began. Such a beat shows that all nodes on the way have this subscription again; an
+        answer to a count does not."""
         if self._after and min(upto, self._beaten) >= self._after:
             self._doubt = False
 
     def reach(self, marks: Iterable[m.Mark], serial: int, tracker: Stages) -> None:
-        """Note that a notification has arrived."""
+        """Record that a notification has arrived."""
         for mark in marks:
             if tracker.has_all(mark, serial):
                 self._reached[mark.node] = max(serial, self._reached.get(mark.node, 0))
 
     def pass_by(self, serial: int) -> None:
-        """Note that a notification has arrived and is handed out, while nothing is missing."""
+        """Record that a notification has arrived and is handed out, while nothing is missing."""
         self.last = self._passed = serial
 
     def find_reached(self, node: int) -> int:
-        """A serial up to which no number of a node is missing."""
+        """A serial up to which no notification of a node is missing."""
         return max(self._passed, self._reached.get(node, 0))
 
     def choose(
@@ -121,8 +122,8 @@ class Ordering:
     ) -> list[m.Range]:
         """About `room` of the missing numbers: for each node, as many as are expected up to the
         horizon if they are spread evenly. Nothing is missing up to the serial `complete`. The node
-        that holds back most notifications comes first. Notifications after the last count can't be
-        handed out yet, so they are requested only if no notification before the count is
+        that holds back the most notifications comes first. Notifications after the last count can't
+        be handed out yet, so they are requested only if no notification before the count is
         missing."""
         by_node: dict[int, list[m.Range]] = {}
         for one in missing:
@@ -151,8 +152,8 @@ class Ordering:
         return bool(self._held) and self.frontier(tracker) == self.counted
 
     def hold(self, one: Held, now: float, *, is_requested: bool) -> None:
-        """Hold a notification back. A requested notification may be older than the doubt, so its
-        serial does not help to end the doubt."""
+        """Hold a notification back. A requested notification may have been sent before the doubt
+        began, so its serial does not help to end the doubt."""
         if self._doubt and not self._after and not is_requested:
             self._after = one.serial
         if not self._held:

@@ -7,9 +7,9 @@ was lost, and the loss was reported, or a piece was refused. In a channel that d
 order of publishers, pieces are *scattered*: they are put together in any order, and only the limits
 below end the wait.
 
-An unfinished payload is also dropped if there are too many of them, or if no piece of it has come
-for LONGEST seconds. Such a drop is reported as a loss. Cost: the bytes of unfinished payloads, up
-to MOST_BYTES.
+Unfinished payloads are also dropped if there are too many of them. So is a payload of which no
+piece has come for LONGEST seconds. Such a drop is reported as a loss. Cost: the bytes of unfinished
+payloads, up to MOST_BYTES.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tidings.routing.protocol.contents.bodies import Piece
 MOST = 64  # unfinished payloads
 MOST_BYTES = 1 << 30  # of unfinished payloads
 MOST_PIECES = 4096  # of unfinished payloads
-LONGEST = 3600.0  # seconds from one piece to the next
+LONGEST = 3600.0  # seconds; the longest time between two pieces of a payload
 MOST_DROPPED = 4096  # dropped payloads to remember, because more of their pieces may come
 
 Key = tuple[str, int]  # the publisher, and the stamp of the first piece
@@ -56,9 +56,9 @@ class Pieces:
     def __init__(self, *, ordered: bool) -> None:
         self._ordered = ordered
         self._found: dict[Key, Unfinished] = {}  # the oldest first
-        self._first: dict[str, int] = {}  # by publisher, if ordered: the stamp of the first piece
+        self._first: dict[str, int] = {}  # if ordered: the stamp of each publisher's first piece
         self._bytes = self._count = 0
-        self._gone: dict[Key, None] = {}  # dropped ones
+        self._gone: dict[Key, None] = {}  # dropped payloads
         self.dropped: list[Dropped] = []
         """Payloads that were dropped; the reader of the list must empty it."""
 
@@ -89,7 +89,7 @@ class Pieces:
         self, publisher: str, stamp: int, serial: int, piece: Piece, data: bytes,
         *, scattered: bool = False,
     ) -> tuple[bytes, list[int]] | None:  # fmt: skip
-        """Add a piece. If it was the last missing one, return the payload and the serials of all
+        """Add a piece. If it was the last missing piece, return the payload and the serials of all
         pieces; otherwise None. A piece that can't be used is added to `dropped`."""
         first, at, of = piece
         key = publisher, first
@@ -100,7 +100,7 @@ class Pieces:
         if (
             not (0 < first == stamp - at and at < of == one.of <= MOST_PIECES)
             or at in one.parts
-            or not is_next  # the pieces before it are lost, or older than the subscription
+            or not is_next  # earlier pieces are lost, or older than the subscription
             or key in self._gone
         ):
             self.dropped.append(Dropped([serial], is_news=False))

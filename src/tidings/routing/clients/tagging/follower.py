@@ -16,7 +16,7 @@ Question = m.Describe | m.Follow
 
 
 class Follower:
-    """A question and the pages of its answer, until the answer is complete. `question` is the
+    """A question, and the pages of the answer that have arrived so far. `question` is the
     message to send now, and to repeat if no answer arrives."""
 
     def __init__(self, question: Question) -> None:

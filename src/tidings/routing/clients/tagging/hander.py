@@ -26,7 +26,7 @@ class Hander:
         self.done = 0
         """Parts that were acknowledged."""
         self.refused: m.Taken | None = None
-        """The refusal of the first part in flight."""
+        """The answer that refused the first part in flight; None if it was not refused."""
 
     def __len__(self) -> int:
         return len(self._under_way)

@@ -2,7 +2,7 @@
 
     (node, number) of each notification ──tracker──> new, repeated, or missing: 17 to 19 of node 4
 
-    stages.py    a tracker for each meaning that the interest has had, through revisions
+    stages.py    a tracker for each meaning of the interest, before and after each revision
     tracker.py   which numbers of each node have arrived, and which are missing
 
 Used inside `clients`. Start at tracker.py.

@@ -1,5 +1,4 @@
-"""The trackers of one subscriber: one for each meaning that its interest has had, as the channel
-was revised.
+"""The trackers of one subscriber: one for each meaning of its interest, old and present.
 
     serials      1 ........ 60 │ 61 ........ 90 │ 91 ...
     meaning      before the    │ the next one    │ the present one: `now`
@@ -12,8 +11,8 @@ each meaning has a tracker of its own, and the serial of a notification decides 
 belongs to.
 
 The totals at a revision say how many notifications of the previous meaning are missing. An earlier
-meaning is dropped when all of them have arrived. If all its numbers are settled before that, the
-notifications that have not arrived are lost.
+meaning is dropped when all its missing notifications have arrived. If all its numbers are settled
+although some notifications have not arrived, these are lost.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from tidings.routing.protocol.messages import Mark, Range, Step
 
 
 class Past(msgspec.Struct):
-    """An earlier meaning: its serials, which are those after `after` and up to `upto`, and how many
-    of its notifications are missing."""
+    """An earlier meaning: it applies to the serials above `after`, up to `upto`. `missing` is how
+    many of its notifications are missing."""
 
     after: int
     upto: int
@@ -41,7 +40,7 @@ class Past(msgspec.Struct):
 
 class Stages:
     """The trackers of one subscriber, one for each meaning of its interest. Without revisions,
-    there is only one."""
+    there is only one tracker."""
 
     def __init__(self, counts: Mapping[int, int] | None = None) -> None:
         self.now = Tracker(counts or {})
@@ -51,9 +50,9 @@ class Stages:
     def advance(self, step: Step, complete: int, missing: int) -> None:
         """Begin another meaning. In the present meaning, nothing is missing up to the serial
         `complete`, and `missing` notifications are missing after it. The counts in the step show
-        the numbers of the missing notifications. A meaning without serials is left out. This
-        happens if a rendezvous point was killed during a revision, and then began the revision
-        again."""
+        the numbers of the missing notifications. A meaning without serials is left out. Such a
+        meaning exists if a rendezvous point was killed during a revision, and began the revision
+        again after its restart."""
         if step.serial > self._since and missing > 0:
             late = {node for node, serial in step.ended.items() if serial <= complete}
             self.now.learn({node: many for node, many in step.ends.items() if node not in late})
@@ -61,14 +60,15 @@ class Stages:
         self.now, self._since = Tracker(step.begins), step.serial
 
     def arrive(self, serial: int) -> None:
-        """Note that a notification has arrived for the first time."""
+        """Record that a notification has arrived for the first time."""
         for one in self._past:
             one.missing -= one.has(serial)
 
     def dismiss(self, marks: Iterable[Mark], serial: int) -> None:
         """Settle the marks of a notification in the meanings that it does not belong to: a number
-        that is new to a meaning may have a serial before that meaning. Otherwise the subscriber
-        would request such a number again and again, and never the other missing numbers."""
+        that is new to a meaning may have a serial before that meaning. If such a number were not
+        settled, the subscriber would request it again and again, and never the other missing
+        numbers."""
         ranges = [Range(mark.node, mark.number, mark.number) for mark in marks]
         for one in self._past:
             if not one.has(serial):
@@ -135,7 +135,7 @@ class Stages:
         return any(one.knows(node) for one in self._each())
 
     def learn(self, counts: Mapping[int, int]) -> None:
-        """Note the counts of the nodes of the present meaning."""
+        """Record the counts of the nodes that belong to the present meaning of the interest."""
         self.now.learn(counts)
 
     def give_up(self, ranges: Iterable[Range]) -> None:
@@ -149,7 +149,7 @@ class Stages:
         return [one for tracker in self._each() for one in tracker.list_missing()]
 
     def has_some(self, ranges: Iterable[Range]) -> bool:
-        """Is any of these numbers, which were all missing, settled now?"""
+        """These numbers were all missing: is any of them settled now?"""
         return any(
             not any(one.is_missing(node, number) for one in self._each())
             for node, first, last in ranges

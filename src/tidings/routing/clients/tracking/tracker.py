@@ -3,10 +3,10 @@
     node 7    settled up to 40, and 43            44 is known to exist: 41, 42 and 44 are missing
 
 A number is *settled* if its notification has arrived or is lost. A subscriber begins with the
-counts of its node and of all nodes below it. A node that is not among them is new, and its first
-number is 1. The marks of a notification are settled together, except those that a router on the way
-left out because it did not know that they concern this subscriber. So a notification with a settled
-mark is a duplicate.
+counts of its node and of all nodes below it. A node that is not among these nodes is new, and its
+first number is 1. The marks of a notification are settled together, except marks that were left out
+by a router on the way, because the router did not know that they concern this subscriber. So a
+notification with a settled mark is a duplicate.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The neighbours below a router or a rendezvous point, one part of the state machine per module.
+"""What a router or a rendezvous point does for its neighbours below, one part in each module.
 
     message ──downstream.py──> subscriptions   which neighbour wants which node
                                rights          which nodes limited neighbours may see

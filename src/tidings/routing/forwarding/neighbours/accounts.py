@@ -17,7 +17,7 @@ import msgspec
 
 from tidings.routing.protocol.limits import Limits
 
-MANY = 16  # all owners behind one router may together spend as much as this many owners
+MANY = 16  # all owners behind one router together may spend as much as this many single owners
 MOST = 50_000  # the most accounts; an owner that owes nothing needs no account
 
 
@@ -27,10 +27,10 @@ class Account(msgspec.Struct):
     spent: float = 0.0  # work that was done and is not yet paid off
     paid: float = 0.0  # when `spent` was last reduced
     questions: int = 0  # questions that were passed on and are not answered yet
-    made: int = 0  # new nodes that the owner asked for and that nobody wants yet
+    made: int = 0  # new nodes for which the owner asked and which nobody wants yet
 
     def settle(self, now: float, work: float) -> None:
-        """Pay off `work` for each second since the last call."""
+        """Reduce `spent` by `work` for each second since the last call."""
         self.spent = max(0.0, self.spent - work * (now - self.paid))
         self.paid = now
 
@@ -39,7 +39,7 @@ class Payer(NamedTuple):
     """An account that pays for work or for open requests."""
 
     account: Account
-    many: int = 1  # the payer may spend as much as this many owners
+    many: int = 1  # the payer may spend as much as this many owners together
 
     def most(self, of_one: int, of_all: int) -> int:
         """The limit for this payer, given the limits for one owner and for all owners together."""

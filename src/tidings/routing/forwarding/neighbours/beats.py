@@ -4,9 +4,9 @@ messages.
     each beat       the totals that changed, a digest of the neighbour's subscriptions
     now and then    a digest of its edges, slice by slice, for a few neighbours at a time
 
-Neighbours that want nothing get one beat in four, as a keep-alive. Anybody can connect and want
-nothing, so there may be thousands of them. They get their beats a few at a time, so that
-notifications need not wait until all of these beats are sent.
+Neighbours without subscriptions get one beat in four, as a keep-alive. Any client can connect
+without subscribing, so there may be thousands of such neighbours. These neighbours get their beats
+a few at a time, so that notifications need not wait until all of these beats are sent.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tidings.routing.forwarding.neighbours.sums import Sums
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.digests import mix_edges
 
-SELDOM = 4  # neighbours that want nothing get one beat in this many
-FEW = 32  # each call sends beats to this many neighbours that want nothing, plus a share of all
-SHARES = 64  # the share is one in this many neighbours, unless the caller gives another
+SELDOM = 4  # neighbours without subscriptions get one beat in this many
+FEW = 32  # each call sends beats to this many neighbours without subscriptions, plus a share of all
+SHARES = 64  # this share is one in SHARES neighbours, unless the caller gives another
 SLICE = 1000  # nodes whose edges are in the digest of one beat
 GRAPH = 5000  # nodes in one Graph message
 
@@ -47,9 +47,9 @@ class Beats:
         self._put(name, known)
 
     def send_all(self, changed: dict[int, int]) -> None:
-        """Send beats to all neighbours that want something, and to some of them a digest of edges.
-        `changed` has the new totals. Neighbours that want nothing get a beat less often, from
-        `keep_alive`."""
+        """Send beats to all neighbours that have subscriptions, and to some of them a digest of
+        edges. `changed` has the new totals. Neighbours without subscriptions get beats less often;
+        `keep_alive` sends them."""
         due = self._take_turns()
         self._round = now = self._context.now
         for name, known in self._context.neighbours.items():
@@ -59,9 +59,9 @@ class Beats:
         self.keep_alive()
 
     def keep_alive(self, shares: int = SHARES) -> None:
-        """Send beats to a few neighbours that want nothing, if their beats were due when `send_all`
-        was last called. Without a call of `send_all`, no beats become due: if no beats come from
-        above, the neighbours must notice that."""
+        """Send beats to a few neighbours without subscriptions, if their beats were due when
+        `send_all` was last called. Without a call to `send_all`, no beats become due: if no beats
+        come from above, the neighbours must notice that."""
         if self._round is None:
             return
         before = self._round - (SELDOM - 0.5) * self._context.times.beat

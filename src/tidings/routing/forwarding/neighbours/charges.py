@@ -1,4 +1,4 @@
-"""Charges neighbours for their questions, and says who has asked too much; see accounts.py."""
+"""Charges neighbours for their questions, and decides who has asked too much; see accounts.py."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Charges:
 
     def may_ask(self, name: Name, owner: str = "") -> bool:
         """Should a neighbour be answered? A neighbour is not answered if it has not read its
-        earlier answers, or has had too many answers lately."""
+        earlier answers, or has received too many answers lately."""
         context = self._context
         limits = context.limits
         for account, many in self.payers(name, owner):

@@ -24,7 +24,7 @@ class Signed(msgspec.Struct, frozen=True):
     """A signed grant of a neighbour, for one node."""
 
     key: bytes  # the identity of the signing key
-    agent: str  # the owner that may use it
+    agent: str  # the owner that may use the grant
     life: int
     within: m.Within  # the filters that cover the node
     ends: float  # when it expires
@@ -35,16 +35,16 @@ class Neighbour(msgspec.Struct):
 
     heard: float
     nodes: set[int] = msgspec.field(default_factory=set)  # the nodes that it wants
-    tally: Tally = msgspec.field(default_factory=Tally)  # of these nodes
+    tally: Tally = msgspec.field(default_factory=Tally)  # a digest of `nodes`
     done: int = 0  # the neighbour needs no notifications up to this serial
-    says_done: bool = False  # whether it has reported `done`; publishers never do
-    part: int = 0  # the slice of its edges for the next digest
+    says_done: bool = False  # whether the neighbour has reported `done`; publishers never do
+    part: int = 0  # the slice of the neighbour's edges that the next digest is about
     unknown: set[int] = msgspec.field(default_factory=set)  # wanted nodes not in the graph yet
-    placed: set[int] = msgspec.field(default_factory=set)  # wanted nodes with known places
-    left_out: bool = False  # some nodes that it wants were left out, because of a limit
+    placed: set[int] = msgspec.field(default_factory=set)  # wanted, at places that it knows
+    left_out: bool = False  # some of its wanted nodes were left out, because of a limit
     own: Account = msgspec.field(default_factory=Account)  # pays for the neighbour's own questions
     behind: Account = msgspec.field(default_factory=Account)  # pays for questions that it passes on
-    beaten: float = float("-inf")  # when the last beat was sent to it
+    beaten: float = float("-inf")  # when the last beat was sent to the neighbour
     granted: dict[int, m.Within] = msgspec.field(default_factory=dict)  # see rights.py
     signed: dict[int, Signed] = msgspec.field(default_factory=dict)  # signed grants, by node
 

@@ -64,7 +64,7 @@ class Questions:
         request = self.open.get(message.request)
         if request is None:
             return False
-        if not isinstance(message, m.Recovered):  # after Recovered, more messages follow
+        if not isinstance(message, m.Recovered):  # after a Recovered message, more messages follow
             self._close([message.request])
             for account, _ in request.payers:
                 account.spent += _entries(message)

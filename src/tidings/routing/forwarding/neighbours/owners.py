@@ -17,7 +17,7 @@ from tidings.routing.forwarding.neighbours.context import Context, Name
 from tidings.routing.protocol import messages as m
 
 Owned = TypeVar("Owned", m.Ask, m.Apply)
-SHORTENED = 100  # characters of a router's name that a long name of an owner keeps
+SHORTENED = 100  # if an owner's name is too long, the router's name is cut to this length
 UNKNOWN = "?"  # an owner that its router did not name
 
 
@@ -45,7 +45,7 @@ def name_owner(context: Context, sender: Name, message: Owned) -> Owned:
 
 def ask_for_owners(context: Context, nodes: Iterable[int]) -> dict[str, list[int]]:
     """The directly linked owners that want some of the given nodes, and the nodes that they want.
-    Routers are asked about the owners behind them."""
+    The owners behind a router are not known here: the router is asked."""
     asked, found = set(nodes), dict[str, list[int]]()
     for name, known in context.neighbours.items():
         mine = sorted(asked & known.nodes)

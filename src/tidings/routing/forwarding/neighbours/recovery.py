@@ -10,9 +10,9 @@ from tidings.routing.forwarding.neighbours.context import Context, Name
 from tidings.routing.forwarding.neighbours.open_questions import Questions
 from tidings.routing.protocol import messages as m
 
-MOST_NUMBERS = 4000  # numbers looked up at once; well-behaved subscribers ask for fewer
+MOST_NUMBERS = 4000  # numbers looked up for one request; well-behaved subscribers ask for fewer
 CHUNK = 64  # notifications in one answer
-CHUNK_BYTES = 512 << 10  # bytes of payloads and marks in one answer, which is encoded at once
+CHUNK_BYTES = 512 << 10  # bytes of payloads and marks in one answer, which is encoded as a whole
 MARK_BYTES = 32  # each mark counts as this many bytes towards CHUNK_BYTES
 
 
@@ -35,8 +35,9 @@ class Recovery:
         elsewhere: list[m.Range],
         within: m.Within = (),
     ) -> m.Recover | None:
-        """Send the notifications of the ranges `here` that the cache has. Return the question to
-        pass on, if any: it asks for the rest and for `elsewhere`, with the limits `within`."""
+        """Of the notifications in the ranges `here`, send those that the cache has. Return the
+        question to pass on, if any: it asks for the rest and for `elsewhere`, with the limits
+        `within`."""
         context, request = self._context, message.request
         found, rest = self._cache.find(here, context.limits.answer_bytes)
         rest += elsewhere
@@ -69,8 +70,8 @@ def bound_ranges(ranges: Iterable[m.Range], most: int = MOST_NUMBERS) -> list[m.
 
 
 def count_entries(found: Iterable[m.Notification]) -> int:
-    """The cost of sending notifications again, in entries of an answer. Each mark adds to the
-    cost."""
+    """What sending notifications again costs, counted in entries of an answer. Each mark adds to
+    the cost."""
     return sum(1 + 2 * len(one.marks) for one in found)
 
 

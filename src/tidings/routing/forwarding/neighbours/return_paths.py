@@ -11,7 +11,7 @@ MOST_BACK = 4  # neighbours that get the acknowledgments of one publisher
 class ReturnPaths:
     """For each publisher, the last few neighbours that sent its publications, the latest first.
 
-    Several neighbours are kept, so that a neighbour that replays a publication of somebody else
+    Several neighbours are kept, so that a neighbour that replays a publication of another client
     can't take over the acknowledgments. The publishers that have been silent longest are forgotten:
     a publisher that still waits repeats its publication.
     """
@@ -22,7 +22,7 @@ class ReturnPaths:
         self.known: dict[str, tuple[Name, ...]] = {}
 
     def add(self, publisher: str, sender: Name) -> None:
-        """Record that a neighbour sent a publication of a publisher."""
+        """Record which neighbour sent a publication of a publisher."""
         known = self.known
         paths = known.get(publisher, ())
         if not paths or paths[0] != sender:

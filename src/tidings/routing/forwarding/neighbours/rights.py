@@ -9,8 +9,9 @@ grants.
 Only the root and preprocessors can compare filters. A grant is soft state: after a restart, the
 neighbour asks again, or presents its signed grants again.
 
-Invariant: a neighbour with limited rights is subscribed only to nodes that were granted to it under
-its present limits, or for which it has a signed grant under these limits that has not expired.
+Invariant: a neighbour with limited rights is subscribed to a node only if the node was granted to
+it under its present limits, or if it has a signed grant for the node that was made under these
+limits and has not expired.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tidings.routing.protocol import messages as m
 
 SIGNED: m.Within = ("FALSE",)
 """The limits of a neighbour that may subscribe only with signed grants: a filter that covers
-nothing. The filters in its grants take its place in questions for the root."""
+nothing. In questions for the root, the filters in the neighbour's grants replace this filter."""
 MOST_SIGNED = 1000  # signed grants of one neighbour
 
 
@@ -43,7 +44,7 @@ class Rights:
         return own if self._context.owner_of(sender) else (*own, *within)
 
     def grant(self, name: Name, node: int, within: m.Within) -> None:
-        """Note that the root has found that the limits of a neighbour cover a node."""
+        """Record that the root has found that the limits of a neighbour cover a node."""
         known = self._context.neighbours.get(name)
         if known is None or not within:
             return
@@ -53,14 +54,14 @@ class Rights:
         known.granted[node] = within
 
     def grant_signed(self, name: Name, node: int, one: Signed) -> str:
-        """Note a signed grant of a neighbour; return why it is refused, or an empty string."""
+        """Record a signed grant of a neighbour; return why it is refused, or an empty string."""
         known, within = self._context.neighbours[name], self._context.within_of(name)
         if within and within != SIGNED and not set(within) <= set(one.within):
             return (
                 f"the grant does not say that the node is covered by {within[0]}, which limits "
                 "your right to subscribe here"
             )
-        held = {**known.signed, node: one}  # `revoke` removes those that expired, and their nodes
+        held = {**known.signed, node: one}  # `revoke` removes expired grants, and their nodes
         if len(held) > MOST_SIGNED:
             return f"found {len(held):,} grants of one agent, expected at most {MOST_SIGNED:,}"
         size = len(_join(held.values()))

@@ -1,9 +1,9 @@
 """Which neighbour wants which node.
 
 Invariant: a neighbour is subscribed to a node if and only if it wants the node and the graph
-contains the node. A neighbour that wants a node outside the graph waits. The nodes that a neighbour
-wants are kept as a set with a digest. By comparing digests, both sides notice cheaply that one of
-them missed a message.
+contains the node. A neighbour that wants a node outside the graph waits until the node is in the
+graph. The nodes that a neighbour wants are kept as a set with a digest. By comparing digests, the
+two ends of a link notice cheaply if one of them missed a message.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Subscriptions:
     # -- one neighbour and one node ------------------------------------------------------------
 
     def add(self, name: Name, node: int, *, placed: bool = False) -> bool:
-        """Note that a neighbour wants a node; return False if that is known already. The neighbour
-        is told the place of the node as soon as the graph contains it, or only its total if the
-        neighbour knows the place (`placed`)."""
+        """Record that a neighbour wants a node; return False if that is known already. As soon as
+        the graph contains the node, the neighbour is told the node's place, or only its total if
+        the neighbour knows the place (`placed`)."""
         known = self._neighbours[name]
         if node not in self._graph:
             (known.placed.add if placed else known.placed.discard)(node)
@@ -61,7 +61,7 @@ class Subscriptions:
         return True
 
     def remove(self, name: Name, node: int) -> bool:
-        """Note that a neighbour no longer wants a node; return True if no other neighbour wants
+        """Record that a neighbour no longer wants a node; return True if no other neighbour wants
         it."""
         if node not in self._neighbours[name].nodes:
             return False
@@ -114,8 +114,8 @@ class Subscriptions:
 
     def tell_again(self, node: int) -> None:
         """Tell the neighbours the place of a node whose edges were wrong here, and so in their
-        graphs too. They would notice at the next beat, but until then they would miss notifications
-        of the nodes below it."""
+        graphs too. The neighbours would notice the error at the next beat, but until then they
+        would miss notifications of the nodes below the node."""
         for name in sorted(self.wants.get(node, ()), key=str):
             if self._graph.is_subscribed(node, name):
                 parents, children = self._graph.around(node, name)
@@ -123,7 +123,7 @@ class Subscriptions:
                     self._send_setup(node, name, parents, children)
 
     def refuse_all(self, node: int) -> None:
-        """Tell all neighbours that want a node that it does not exist."""
+        """Tell each neighbour that wants this node: the node does not exist."""
         for name in sorted(self.wants.get(node, ()), key=str):
             self._remove(name, node)
             self._context.send_single(name, m.Refuse(self._context.epoch, (node,)))
@@ -131,9 +131,9 @@ class Subscriptions:
     # -- limits --------------------------------------------------------------------------------
 
     def admit(self, name: Name, nodes: Iterable[int], all_unknown: int) -> list[int]:
-        """The nodes that a neighbour may want, among `nodes`. `all_unknown` is the number of wanted
+        """Those of `nodes` that a neighbour may want. `all_unknown` is the number of wanted
         nodes that are not in the graph. If a node is left out because too many wanted nodes are not
-        in the graph, the neighbour is later asked to repeat its nodes, when there is room."""
+        in the graph, the neighbour is asked to repeat its nodes as soon as there is room."""
         known, limits, beyond = self._neighbours[name], self._context.limits, self._context.beyond
         found, unknown = [], len(known.unknown)
         most = min(limits.unknown, unknown + limits.all_unknown - all_unknown)

@@ -27,13 +27,13 @@ class Sums:
         self.serial = 0
         """The serial up to which the totals of nodes are correct, except for `lagging` nodes."""
         self.is_behind = False
-        """Is this node not in step with the node above it, or was this reported of a node further
-        up? While nodes on the way still lack subscriptions, some notifications do not reach this
-        node, and nothing shows where they are missing."""
+        """Do this node and the node above it disagree about subscriptions or totals, or do two
+        nodes further up, as reported from there? While nodes on the way still lack subscriptions,
+        some notifications do not reach this node, and nothing shows where they are missing."""
         self.lagging: dict[int, int] = {}
-        """Nodes whose totals are correct only up to another serial, and that serial."""
+        """For each node whose total is correct only up to another serial, that serial."""
         self.counted: dict[int, int] = {}
-        """For nodes whose totals have changed since, the old totals that the sums still include."""
+        """Old totals that the sums still include, of nodes whose totals have changed since then."""
 
     def highest_seen(self) -> int:
         """The highest serial that this node has seen."""
@@ -50,7 +50,7 @@ class Sums:
         return min(self.serial, *late, self.serial)
 
     def is_behind_for(self, name: Name) -> bool:
-        """Could this node be missing notifications of a neighbour's nodes?"""
+        """Could this node lack notifications of a neighbour's nodes?"""
         nodes = self._neighbours[name].nodes
         return self.is_behind or not self.lagging.keys().isdisjoint(nodes)
 
@@ -60,7 +60,7 @@ class Sums:
 
     def total_counted(self, node: int) -> int:
         """The total that the sums currently include for a node."""
-        total = self.total(node)  # this call comes first, because it can change `counted`
+        total = self.total(node)  # called first: `total` can change `counted`
         return self.counted.get(node, total)
 
     def update(self) -> None:

@@ -55,7 +55,7 @@ class Edges:
 
     def fill(self, uppers: Any, lowers: Any, count: int) -> None:
         """Replace all edges with the given edges, between slots from 1 to `count`. The numpy arrays
-        `uppers` and `lowers` have the two slots of each edge; `lowers` is ascending."""
+        `uppers` and `lowers` have the two slots of each edge; `lowers` is in ascending order."""
         import numpy as np
 
         order = np.argsort(uppers, kind="stable")
@@ -75,7 +75,7 @@ class Edges:
 
     def covers(self, upper: int, lower: int) -> bool:
         """Is `upper` above `lower`? Cost: a search upwards from `lower`. Searching upwards is
-        cheap: most nodes have few nodes above them, while some have very many below."""
+        cheap: most nodes have few nodes above them, while some have very many below them."""
         counts, firsts, pool = self.up.counts, self.up.firsts, self.up.pool
         found = {lower}
         todo = [lower]

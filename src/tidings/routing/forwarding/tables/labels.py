@@ -10,10 +10,10 @@ For a neighbour that subscribes to a node, the label is the node itself. This la
 OWN, without the number of the node. So many nodes can share one object, and each costs only a
 reference. In this module, neighbours are small numbers.
 
-New nodes with equal labels share one object. So do nodes whose labels become equal when a neighbour
-subscribes or unsubscribes. Looking up an equal object takes longer than changing one. So if only
-one node uses an object with the labels of several neighbours, and a change at a node above affects
-it, the object is changed in place.
+New nodes with equal labels share one object. Nodes whose labels become equal when a neighbour
+subscribes or unsubscribes share one object too. Looking up an equal object takes longer than
+changing one. So if only one node uses an object with the labels of several neighbours, and a change
+at a node above affects it, the object is changed in place.
 
 Invariant: no two objects that the pool knows are equal, and each of them is used by a node.
 """
@@ -27,9 +27,9 @@ from typing import Any, Generic, TypeVar
 Neighbour = TypeVar("Neighbour", bound=Hashable)
 Label = tuple[int, ...]  # nodes, rising
 OWN: Label = ()
-"""Stands for the node itself."""
+"""A label that means the node itself."""
 KEEP: Label = (-1,)
-"""Stands for a label that does not change."""
+"""A value that means that a label does not change."""
 Who = tuple[int, ...]  # neighbours, rising
 What = tuple[Label, ...]  # their labels
 Groups = tuple[tuple[Label, tuple[Neighbour, ...]], ...]
@@ -48,7 +48,7 @@ class Labels(Generic[Neighbour]):
         self.own = own  # the neighbours that subscribe to the node, as bits
         self.uses = 0  # nodes
         self.is_known = is_known  # whether `LabelPool.get` can return this object
-        self.groups: Groups[Neighbour] | None = None  # with names; computed when first needed
+        self.groups: Groups[Neighbour] | None = None  # with names, computed on first use
 
     def get(self, one: int) -> Label | None:
         """The label of a neighbour."""
@@ -62,12 +62,12 @@ class LabelPool(Generic[Neighbour]):
 
     def __init__(self) -> None:
         self.index: dict[Neighbour, int] = {}
-        """The number of each neighbour that subscribes to something."""
+        """The number of each neighbour that subscribes to any node."""
         self._names: list[Any] = []  # by number
         self._free: list[int] = []
         self._known: dict[tuple[Who, What], Labels[Neighbour]] = {}
         self.empty = self.get((), (), 0)
-        self.empty.uses = 1  # never removed, because free slots use it
+        self.empty.uses = 1  # never removed, because free slots use this object
 
     def get(self, who: Who, what: What, own: int) -> Labels[Neighbour]:
         """The object for these labels; `own` has the bits of the neighbours whose label is OWN."""

@@ -1,4 +1,4 @@
-"""A list of slots for each slot, all in one array.
+"""For each slot, a list of other slots; one array holds all the lists.
 
     counts   0    1    3              no list, a list of one, a list of three
     firsts   .    7    4 ──┐
@@ -33,7 +33,7 @@ class SlotLists:
         self.counts = array("I")
         self.firsts = array("I")  # the only value of a list, or where its block begins
         self.pool = array("I", _ZERO)  # index 0 is never used: 0 means "no block"
-        self._seconds = array("I") if paired else None  # the second value, if a list has only one
+        self._seconds = array("I") if paired else None  # the second value in lists with one value
         self._rooms = array("B")  # the room of the block, as a power of two
         self._free = array("I")  # by room: the first free block; each points to the next
         self._spare = 0  # free blocks
@@ -127,7 +127,7 @@ class SlotLists:
 
     def fill(self, owners: Any, values: Any, seconds: Any, count: int) -> None:
         """Replace all lists with lists for the slots from 1 to `count`. The numpy arrays have the
-        owner, the value and the second value of each entry; `owners` is ascending."""
+        owner, the value and the second value of each entry; `owners` is in ascending order."""
         import numpy as np
 
         counts = np.bincount(owners, minlength=count + 1)
@@ -185,7 +185,7 @@ class SlotLists:
         self._give(old, before)
 
     def _take(self, room: int) -> int:
-        """A block: a free block, a part of a larger free block, or a new block."""
+        """Take a block: a free block, a part of a larger free block, or a new block."""
         pool, free = self.pool, self._free
         size = 1 << room if self._seconds is None else 2 << room
         for larger in range(room, len(free)) if self._spare else ():

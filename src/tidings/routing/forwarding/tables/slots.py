@@ -16,7 +16,7 @@ from typing import Any
 BITS = 5  # a page has 2**BITS entries
 LAST = (1 << BITS) - 1
 _EMPTY_PAGE = bytes(4 << BITS)
-_NOBODY = (1 << 64) - 1  # stands for a free slot; numbers of nodes have only 63 bits
+_NOBODY = (1 << 64) - 1  # marks a free slot; numbers of nodes have only 63 bits
 
 
 class Slots:

@@ -40,7 +40,7 @@ class Piece(NamedTuple):
     of: m.Number
 
 
-Time = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]  # rows may be older than 1970
+Time = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]  # rows may be from before 1970
 
 
 class About(msgspec.Struct, frozen=True, array_like=True):
@@ -54,7 +54,7 @@ class About(msgspec.Struct, frozen=True, array_like=True):
     """Set if the payload contains the attributes: see notifications/content_formats/row_content.py.
     """
     scattered: bool = False
-    """The pieces may come in any order, with others of their publisher between them."""
+    """The pieces may come in any order, and other publications may come between them."""
 
 
 NOTHING = About()
@@ -86,7 +86,7 @@ def body_of(message: m.Publish, *, scattered: bool = False) -> bytes:
 
 
 def content_of(body: bytes) -> bytes:
-    """The attributes of a notification, given its body; empty if subscribers don't get them."""
+    """The attributes in the body of a notification; empty if subscribers don't get attributes."""
     about, payload = unwrap(body)
     return payload if about.types is not None else about.content or b""
 

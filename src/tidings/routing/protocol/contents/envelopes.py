@@ -3,11 +3,11 @@
     MAGIC, u32 size + 2^31, u16 size of the context, context, found, body
 
 The *context* has the place, the time, the tags and the people of the notification. `found` has the
-related nodes for which the notification is delivered, with the reasons. Routers read the context
-without reading the body, that is, neither attributes nor payload. To journals, caches and routers,
-all these bytes are part of the body. Other channels have no envelopes. A body can't be mistaken for
-one: in a body, the size after MAGIC is always less than 2^31, and a payload that begins with MAGIC
-follows an `About`; see bodies.py.
+related nodes for which the notification is delivered, with the reasons. Routers read the context,
+but not the body with its attributes and payload. To journals, caches and routers, all these bytes
+are part of the body. Channels without relations have no envelopes. A body can't be mistaken for an
+envelope: in a body, the size after MAGIC is always less than 2^31, and a payload that begins with
+MAGIC follows an `About`; see bodies.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CONTEXT_AT = len(MAGIC) + _SIZES.size
 
 
 class Envelope(NamedTuple):
-    """The context of a notification, and `found`; both are empty in other channels."""
+    """The context of a notification, and `found`; both are empty in a channel without relations."""
 
     context: bytes = b""
     found: bytes = b""

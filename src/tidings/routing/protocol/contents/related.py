@@ -20,10 +20,10 @@ MOST_REASONS = 16  # of one node
 
 
 class Reason(msgspec.Struct, frozen=True, array_like=True):
-    """Why a notification is related to a filter in one context: an edge of this kind (near,
-    ancestor, friend ...) and weight leads from `name`, a term of the notification, to a term that
-    the filter names. If a context is not related at all, the name is empty, the kind is "none" and
-    the weight is 0."""
+    """Why a notification is related to a filter in one context. An edge leads from `name`, a term
+    of the notification, to a term that the filter names; the edge has a kind (near, ancestor,
+    friend ...) and a weight. If a context is not related at all, the name is empty, the kind is
+    "none" and the weight is 0."""
 
     context: str
     name: str
@@ -82,7 +82,7 @@ def decode_found(data: bytes) -> dict[int, Related]:
 
 def find_related(message: m.Notification, nodes: tuple[int, ...]) -> Related | None:
     """Why a notification is delivered for these nodes although it matches none of them exactly;
-    None if it matches one. Cost: one comparison, unless the channel has relations."""
+    None if it matches one exactly. Cost: one comparison, unless the channel has relations."""
     if message.payload[: len(MAGIC)] != MAGIC:
         return None
     found = decode_found(open_body(message.payload)[0].found)

@@ -21,8 +21,8 @@ ticket, which its clients show to preprocessors instead of their tokens:
     Propose ──> Proposed with a grant, Present ──> Presented     the agent may subscribe to a node
     Identify ──> Identified with a ticket, Hello with a ticket   the agent is known to its router
 
-Both ends of a link keep the same sets, and either can miss a message. So each end sends a digest of
-its sets now and then; if the digests differ, the other end asks for the whole set.
+Both ends of a link keep the same sets, and either end can miss a message. So each end sends a
+digest of its sets now and then; if the digests differ, the other end asks for the whole set.
 
 This folder is for other rooms, not for users. Import it as a module (`messages.Publish`). Start at
 upward.py.
@@ -187,8 +187,8 @@ DOWN = (Notification | Setup | Gone | Refuse | Beat | Graph | Which | Who | Line
         | Resumption | Confirmed | Offered
         | Taken | Found | Advised | Suggested)  # fmt: skip
 TAGGING = Describe | Follow | HandOver | Register | Fault | Suggest
-"""Messages of clients that tag. They need a right of their own, and only a rendezvous point
-answers them."""
+"""Messages of clients that tag. These messages need a right of their own, and only a rendezvous
+point answers them."""
 ANSWERS = (
     Answer
     | Counted

@@ -10,7 +10,8 @@
     Offered                     where an agent may be linked to the rendezvous point itself
     Described Changed Taken Found    answers to clients that tag: see taggers.py
 
-All of them except `Skipped` carry the life of the rendezvous point as their epoch; see lineage.py.
+All of these messages except `Skipped` carry the life of the rendezvous point as their epoch; see
+lineage.py.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ class Notification(Down, frozen=True, tag="notification"):
 
 class Skipped(Message, frozen=True, tag="skipped"):
     """Notifications before this message may be missing, because the sender or a node above it
-    dropped some, or had lost its link. An ordered subscriber waits until it knows which ones are
-    missing."""
+    dropped some, or had lost its link. An ordered subscriber waits until it knows which
+    notifications are missing."""
 
 
 class Setup(Down, frozen=True, tag="setup"):
@@ -84,8 +85,8 @@ class Refuse(Down, frozen=True, tag="refuse"):
 
 class Beat(Down, frozen=True, tag="beat"):
     """The state up to a serial: the totals that changed recently, and a digest of the neighbour's
-    subscriptions. They show the neighbour whether it missed a message. Some beats also have a
-    digest of edges."""
+    subscriptions. The totals and the digest show the neighbour whether it missed a message. Some
+    beats also have a digest of edges."""
 
     serial: Number
     totals: dict[Number, Number]
@@ -93,7 +94,7 @@ class Beat(Down, frozen=True, tag="beat"):
     sum: Number  # the sum of the totals of the neighbour's nodes
     edges: Edges | None = None
     seen: Number = 0  # no total includes a notification after this serial
-    behind: bool = False  # some node on the way is not in step with the node above it
+    behind: bool = False  # a node on the way and the one above it disagree about subscriptions
 
 
 class Graph(Down, frozen=True, tag="graph"):
@@ -107,7 +108,7 @@ class Graph(Down, frozen=True, tag="graph"):
 
 
 class Which(Down, frozen=True, tag="which"):
-    """Which nodes do you want? This is asked when digests differ; the answer is Wanted."""
+    """Which nodes do you want? The question is asked when digests differ; the answer is Wanted."""
 
 
 class Lineage(Down, frozen=True, tag="lineage"):
@@ -127,7 +128,7 @@ class Answer(Down, frozen=True, tag="answer"):
     """The node of an interest with its counts at `serial`, or why the interest was refused. If an
     interest can never match, or always matches, it is accepted with a note that says so. If the
     subscriber had another node before, `steps` has the revisions that lead from that node to this
-    one; it is empty if the rendezvous point does not know them."""
+    one; `steps` is empty if the rendezvous point does not know these revisions."""
 
     request: Number
     node: Number = 0
@@ -142,8 +143,8 @@ class Answer(Down, frozen=True, tag="answer"):
 
 class Resumption(Down, frozen=True, tag="resumption"):
     """How far a named subscription was confirmed: the answer to Resume. `steps` are the revisions
-    since then. If the subscription starts over at `serial`, `note` says why. Each resumption has a
-    higher `term` than those before it. `upto` and `gaps` are as in Confirm."""
+    since that confirmation. If the subscription starts over at `serial`, `note` says why. Each
+    resumption has a higher `term` than those before it. `upto` and `gaps` are as in Confirm."""
 
     request: Number
     serial: Number = 0
@@ -159,7 +160,7 @@ class Resumption(Down, frozen=True, tag="resumption"):
 
 class Confirmed(Down, frozen=True, tag="confirmed"):
     """A confirmation is on the disk, or was refused. `displaced` says that another subscriber has
-    claimed the name since."""
+    claimed the name since this subscriber did."""
 
     request: Number
     refusal: str = ""
@@ -169,7 +170,7 @@ class Confirmed(Down, frozen=True, tag="confirmed"):
 class Offered(Down, frozen=True, tag="offered"):
     """The answer to Apply: an address ("host:port"), and a ticket that admits the agent there for
     some seconds. Without an address, the agent stays at its router, or returns to it. `above` has
-    nodes that cover nodes of the agent and that others want."""
+    nodes that cover nodes of the agent and that other neighbours want."""
 
     request: Number
     address: PartyName = ""

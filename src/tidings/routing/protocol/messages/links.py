@@ -51,7 +51,7 @@ class Present(Message, frozen=True, tag="present"):
 
 
 class Presented(Message, frozen=True, tag="presented"):
-    """The answer to Present: the grant was accepted, or it was refused for this reason."""
+    """The answer to Present: the grant was accepted, or it was refused, and why."""
 
     request: Number
     refusal: str = ""
@@ -70,7 +70,8 @@ class Identify(Message, frozen=True, tag="identify"):
 
 
 class Identified(Message, frozen=True, tag="identified"):
-    """A ticket, or why there is none at present. Both are empty if the node signs no tickets."""
+    """A ticket, or why there is none at present. The ticket and the reason are empty if the node
+    signs no tickets."""
 
     request: Number
     ticket: Annotated[bytes, msgspec.Meta(max_length=LARGEST_TICKET)] = b""
@@ -84,9 +85,9 @@ class Goodbye(Message, frozen=True, tag="goodbye"):
 
 
 class Open(Message, frozen=True, tag="open"):
-    """From now on, a number stands for a channel on this link. The lower end chooses a number that
-    it has not used before. It does not wait for an answer, because only a refusal is answered, with
-    Closed."""
+    """From now on, a number identifies a channel on this link. The lower end chooses a number that
+    it has not used before. The lower end does not wait for an answer, because only a refusal is
+    answered, with Closed."""
 
     number: ChannelNumber
     channel: PartyName
@@ -123,4 +124,4 @@ class Credit(Message, frozen=True, tag="credit"):
 
 
 class Repeat(Message, frozen=True, tag="repeat"):
-    """A request for all messages that pulses repeat. It is sent when digests differ."""
+    """A request for all messages that pulses repeat. The request is sent when digests differ."""

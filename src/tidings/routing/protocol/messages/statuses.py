@@ -18,7 +18,7 @@ MOST_DEPTH = 64  # levels of the tree of nodes
 MOST_NAME = 100  # characters
 MOST_MILLIS = 2**40
 MOST_LEARNT = 1_000  # combinations of terms in an answer about relations
-MOST_TOPICS = 100  # terms in such an answer
+MOST_TOPICS = 100  # terms in an answer about relations
 LONGEST_CONTEXT = 1 << 16  # bytes
 
 Millis = Annotated[int, msgspec.Meta(ge=0, le=MOST_MILLIS)]
@@ -46,7 +46,7 @@ class PreprocessorStatus(msgspec.Struct, frozen=True, array_like=True):
 
     name: Short
     address: Short
-    tagged: Number = 0  # notifications since its start
+    tagged: Number = 0  # notifications that it has tagged since its start
     version: Number = 0  # of its nodes
     behind: Number = 0  # changes to nodes that it still lacked when it registered
     uptime: Millis = 0
@@ -62,20 +62,21 @@ class ChannelStatus(msgspec.Struct, frozen=True, array_like=True):
     told: Number = 0  # notifications that were forwarded since the channel was opened
     asleep: bool = False
     kind: Short = ""  # the kind of interest; only the channel's rendezvous point knows it
-    followers: Number = 0  # processes that tag for the channel; as above
+    followers: Number = 0  # processes that tag for the channel; only its root knows them
 
 
 class SourceStatus(msgspec.Struct, frozen=True, array_like=True):
-    """A pipeline that hands over batches, as seen by the rendezvous point. Whoever knows the name
-    of a stream can hand over in its place, so only the beginning of the name is reported."""
+    """A pipeline that hands over batches, as seen by the rendezvous point. A client that knows the
+    name of a stream can hand over batches in the pipeline's place, so only the beginning of the
+    name is reported."""
 
-    name: Short  # of the pipeline; empty if it has not connected since the start of the node
+    name: Short  # the pipeline's name; empty if it has not connected since the node started
     stream: Short
     batch: Number | None = None  # the last batch; None if none is left after a loss of data
-    parts: Number = 0  # of this batch that are stored
+    parts: Number = 0  # how many parts of this batch are stored
     whole: bool = False  # whether the whole batch is stored
     taken: Number = 0  # notifications since the start of the node
-    heard: Millis | None = None  # milliseconds since the last part; None if before the start
+    heard: Millis | None = None  # milliseconds since the last part; None if none since the start
 
 
 class NameStatus(msgspec.Struct, frozen=True, array_like=True):
@@ -83,8 +84,8 @@ class NameStatus(msgspec.Struct, frozen=True, array_like=True):
 
     owner: Short
     name: Short
-    serial: Number = 0  # everything up to it is confirmed
-    behind: Number = 0  # matching notifications after it, some of which may be confirmed too
+    serial: Number = 0  # everything up to this serial is confirmed
+    behind: Number = 0  # matching notifications after `serial`, some of which may be confirmed too
 
 
 class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
@@ -113,8 +114,8 @@ class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
     followers: Number = 0  # processes that tag for the channel
     acknowledged: Number = 0  # processes that have this version or a later one
     switched_off: Short = ""  # the names of predicates that are switched off
-    reached: Short = ""  # the address by which agents reach the node; empty if they should not
-    most: Number = 0  # the most neighbours that it accepts
+    reached: Short = ""  # the address for agents; empty if agents should not use the node
+    most: Number = 0  # the most neighbours that the node accepts
     rate: Number = 0  # notifications per second to neighbours, since the last report
     waiting: Number = 0  # bytes in the queues of all links
     preprocessors: Annotated[
@@ -122,10 +123,10 @@ class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
     ] = ()
     carried: Annotated[tuple[ChannelStatus, ...], msgspec.Meta(max_length=MOST_CARRIED)] = ()
     early: Number = 0  # bytes of bodies that were sent early
-    early_used: Number = 0  # bytes of those that a notification then referred to
+    early_used: Number = 0  # bytes of early bodies to which a notification referred later
     refused: Number = 0  # requests that a client had no right to make
     strangers: Number = 0  # connections that were refused because of their greetings
-    pipelines: Number = 0  # all of them; `sources` may have fewer
+    pipelines: Number = 0  # all pipelines; `sources` may have fewer
     sources: Annotated[tuple[SourceStatus, ...], msgspec.Meta(max_length=MOST_SOURCES)] = ()
     named: Number = 0  # all named subscriptions; `names` may have fewer
     names: Annotated[tuple[NameStatus, ...], msgspec.Meta(max_length=MOST_NAMED)] = ()
@@ -136,8 +137,8 @@ class RouterLoad(msgspec.Struct, frozen=True, array_like=True):
 
     name: Short
     neighbours: Number = 0
-    most: Number = 0  # the most neighbours that it accepts
-    waiting: Number = 0  # bytes in its queues
+    most: Number = 0  # the most neighbours that the node accepts
+    waiting: Number = 0  # bytes in the queues of the router
     rate: Number = 0  # notifications per second to its neighbours
     address: Short = ""  # as `tidings://host:port`
 
@@ -170,7 +171,7 @@ class LearntNode(msgspec.Struct, frozen=True, array_like=True):
 
     context: Annotated[bytes, msgspec.Meta(max_length=LONGEST_CONTEXT)]
     hop: Short  # the neighbour
-    ids: Number  # nodes of the content graph for which it was forwarded
+    ids: Number  # nodes of the content graph for which the combination was forwarded
     uses: Number
 
 
@@ -180,7 +181,7 @@ class LearntTopic(msgspec.Struct, frozen=True, array_like=True):
     context: Annotated[bytes, msgspec.Meta(max_length=LONGEST_CONTEXT)]  # of one term
     hop: Short
     merit: float
-    uses: Number = 0  # of all combinations with this term
+    uses: Number = 0  # how often combinations with this term were used
 
 
 class LearntBy(msgspec.Struct, frozen=True, array_like=True):

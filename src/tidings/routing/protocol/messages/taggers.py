@@ -21,7 +21,7 @@ then compares the filter only with newer nodes:
 
     Propose, with `makes` ──> Suggest ──> Suggested ──> Proposed ──> Ask, with the node
 
-A router can ask a preprocessor for the places of new nodes, instead of the node above it:
+For the places of new nodes, a router can ask a preprocessor instead of the node above the router:
 
     Locate ──> Located          which nodes cover these nodes, and which do they cover?
 """
@@ -61,10 +61,10 @@ class Describe(Message, frozen=True, tag="describe"):
 
 
 class Follow(Message, frozen=True, tag="follow"):
-    """Which nodes began or ended since a version? The answer is a page of changes. To get the next
-    page, the follower repeats the question with the version of the first page (`upto`), and the
-    version of the last change so far (`after`). A follower that asks repeatedly gives itself a
-    name; with each question, it acknowledges the version `since`."""
+    """Which nodes were added or removed since a version? The answer is a page of changes. To get
+    the next page, the follower repeats the question, with `upto`, the version of the first page,
+    and `after`, the version of the last change that it has received. A follower that asks
+    repeatedly gives itself a name; with each question, it acknowledges the version `since`."""
 
     request: Number
     since: Number = 0
@@ -100,7 +100,7 @@ class HandOver(Message, frozen=True, tag="hand over"):
 
 class Fault(Message, frozen=True, tag="fault"):
     """A predicate fails in the processes of a client that tags. The root switches the predicate
-    off, if it still uses this version of it; the next Described says so."""
+    off, if it still uses this version of the predicate; the next Described says so."""
 
     predicate: PartyName
     version: PartyName
@@ -108,7 +108,7 @@ class Fault(Message, frozen=True, tag="fault"):
 
 
 class Register(Message, frozen=True, tag="register"):
-    """A preprocessor of this channel listens on an address, such as `tidings://host:port/channel`.
+    """A preprocessor of this channel listens at an address, such as `tidings://host:port/channel`.
     The other fields are its status: the life and the version of its nodes, how many notifications
     it has tagged since its start, and the milliseconds since its start (`uptime`)."""
 
@@ -146,7 +146,7 @@ class Propose(Message, frozen=True, tag="propose"):
 
 class Suggestion(NamedTuple):
     """A filter in SQL with its identity, the lowest nodes that cover it, and the highest nodes that
-    it covers. The number WITHIN + i stands for filter i of the same message."""
+    it covers. The number WITHIN + i refers to filter i of the same message."""
 
     interest: bytes
     key: Annotated[bytes, msgspec.Meta(max_length=KEY)]
@@ -167,7 +167,7 @@ class Suggest(Message, frozen=True, tag="suggest"):
 
 
 class Locate(Up, frozen=True, tag="locate"):
-    """Which nodes cover each of these nodes, and which do they cover?"""
+    """Which nodes cover each of these nodes, and which nodes does each of them cover?"""
 
     nodes: Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_LOCATED)]
     request: Number = 0
@@ -186,8 +186,8 @@ class Described(Down, frozen=True, tag="described"):
 
 
 class NodeChange(NamedTuple):
-    """A node that began at a version, with its filter, or a node that ended at a version, without a
-    filter."""
+    """A change at a version: a node that was added, with its filter, or a node that was removed,
+    without a filter."""
 
     version: Number
     node: Number
@@ -209,8 +209,8 @@ class Changed(Down, frozen=True, tag="changed"):
 
 class Taken(Down, frozen=True, tag="taken"):
     """A part is on the disk, or was refused. If `later` is set, a refused part may be sent again
-    later; if `version` is set, it may be sent again after its notifications were tagged at that
-    version or a newer one. Otherwise it is refused for good."""
+    later. If `version` is set, the part may be sent again after its notifications were tagged at
+    that version or a newer one. Otherwise the part is refused permanently."""
 
     source: str
     batch: Number
@@ -259,7 +259,7 @@ class Proposed(Message, frozen=True, tag="proposed"):
 
 class NodePlace(NamedTuple):
     """All nodes that cover a node, and all nodes that it covers. If two nodes cover each other, the
-    one with the higher number is listed as the one above."""
+    node with the higher number is listed as the one above."""
 
     node: Number
     above: Label

@@ -46,7 +46,7 @@ class Trace(Message, frozen=True, tag="trace"):
 
 
 class Subscribe(Up, frozen=True, tag="subscribe"):
-    """The sender wants these nodes. If they are `placed`, the sender knows their places from a
+    """The sender wants these nodes. If `placed` is set, the sender knows the nodes' places from a
     preprocessor, and needs only their totals."""
 
     nodes: Label
@@ -66,7 +66,7 @@ class Resubscribe(Up, frozen=True, tag="resubscribe"):
 
 
 class Wanted(Up, frozen=True, tag="wanted"):
-    """All nodes of a slice that the sender wants. This is sent when digests differ."""
+    """All nodes of a slice that the sender wants. The message is sent when digests differ."""
 
     nodes: Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_WANTED)]
     slice: Slice = Slice()
@@ -124,12 +124,13 @@ class Resume(Up, frozen=True, tag="resume"):
 
 
 class Confirm(Up, frozen=True, tag="confirm"):
-    """A named subscription has confirmed all notifications up to a serial: `total` of them, with
-    the numbers in `counts` at their nodes. It has also confirmed all later ones up to the serial
-    `upto`, except the serials in `gaps`, which are pieces of payloads that were not complete by
-    then. `term` is the term of its resumption: the subscriber with the highest term has the name,
-    and those with lower terms are told so. With `drop`, the subscriber gives up the name; with term
-    0, the name is given up no matter who has it."""
+    """A named subscription has confirmed all notifications up to a serial. `total` says how many
+    these are; `counts` has, by node, the number of the last of them at that node. The subscription
+    has also confirmed all later notifications up to the serial `upto`, except the serials in
+    `gaps`, which are pieces of payloads that were not complete by then. `term` is the term of its
+    resumption: the subscriber with the highest term has the name, and subscribers with lower terms
+    are told that they have lost it. With `drop`, the subscriber gives up the name; with term 0, the
+    name is given up even if another subscriber has it."""
 
     request: Number
     name: PartyName
@@ -155,8 +156,8 @@ class Apply(Up, frozen=True, tag="apply"):
     notifications of these nodes? `above` has the nodes that cover them, from the last answer, for
     routers that do not know the agent's own nodes. Each node on the way counts its other neighbours
     that get these notifications, and adds the number to `others`; it names the owner as for Ask,
-    and adds the filters that limit the sender's right to subscribe. The first node also names the
-    owner of named subscriptions (`party`), as for Resume."""
+    and adds the filters that limit the sender's right to subscribe. The first node on the way also
+    sets `party`, the owner of named subscriptions, as in Resume."""
 
     request: Number
     agent: PartyName  # the name of the second link, chosen by the agent
@@ -183,7 +184,7 @@ class Publish(Message, frozen=True, tag="publish"):
     subject: Annotated[str, msgspec.Meta(max_length=LONGEST_SUBJECT)] = ""
     time: Number = 0  # microseconds since 1970
     piece: tuple[Number, Number, Number] | None = None  # see bodies.Piece
-    fast: bool = False  # without a stamp; not numbered, journalled or acknowledged
+    fast: bool = False  # not stamped, numbered, journalled or acknowledged
     tag: Annotated[bytes, msgspec.Meta(max_length=MOST_TAG)] = b""
 
     @property

@@ -1,5 +1,5 @@
-"""Notifications that were tagged elsewhere. They arrive in parts of batches, and each part is
-stored once.
+"""Notifications that were tagged elsewhere. Such notifications arrive in parts of batches, and each
+part is stored once.
 
     HandOver ──columns──> pieces ──sources──> expected? ──resolving──> current nodes
                                                  │                        │ number, many at once

@@ -28,8 +28,8 @@ from tidings.routing.root.nodes import Registry, SetAside
 from tidings.routing.root.publishing import Outdated
 from tidings.routing.root.relating import Relating
 
-FEW = 16  # newer nodes that are matched one by one; for more nodes, the index is faster
-FEW_OF_MANY = 3  # the same limit for many publications, which the index matches together
+FEW = 16  # newer nodes that are matched one by one; for more nodes than this, the index is faster
+FEW_OF_MANY = 3  # like FEW, for many publications, which the index matches together
 
 Numbers = npt.NDArray[np.int64]
 
@@ -143,14 +143,14 @@ class Correcting:
             )
 
     def _newer(self, version: int, most: int) -> Sequence[int]:
-        """The nodes that began after a version; raises Outdated if there are more than `most`.
+        """The nodes that were added after a version; raises Outdated if there are more than `most`.
         Related nodes are not counted, because tags never contain them."""
         hidden = () if self._relating is None else self._relating.bases
         newer = self._registry.list_begun(version, most, hidden)
         if newer is None:
             raise Outdated(
-                f"found a tag of version {version}, which is too old: more than {most} nodes began "
-                "after it",
+                f"found a tag of version {version}, which is too old: more than {most} nodes were "
+                "added after that version; tag again at the current version",
                 self._registry.history.version,
             )
         return newer
@@ -164,7 +164,7 @@ class Correcting:
             now, most = self._registry.history.version, self._limits.tag_changes
             raise Outdated(
                 f"found a tag of version {version}, which is too old to correct without "
-                f"attributes: the nodes changed more than {most:,} times after it; tag the "
-                f"notification again at version {now}",
+                f"attributes: the nodes changed more than {most:,} times after that "
+                f"version; tag the notification again at version {now}",
                 now,
             )

@@ -1,7 +1,7 @@
 """Answers for clients that tag elsewhere: the definition of the channel, and its nodes.
 
-An answer waits until all earlier writes are on the disk. So no crash can take back a node that a
-client has used in a tag.
+An answer waits until all earlier writes are on the disk. So a crash can't undo a node that a client
+has used in a tag.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tidings.routing.root.nodes import Registry
 from tidings.routing.root.relating import Relating
 from tidings.routing.root.write_queue import WriteQueue
 
-MOST_FOLLOWERS = 10_000  # further followers are not counted
+MOST_FOLLOWERS = 10_000  # followers beyond this number are not counted
 
 
 class Definition(msgspec.Struct, frozen=True):
@@ -68,7 +68,7 @@ class Following:
         self._definition = definition
         self._relating = relating
         self._preprocessors: dict[str, Registered] = {}  # by address
-        self.followers: dict[str, Heard] = {}  # by name; silent ones are removed
+        self.followers: dict[str, Heard] = {}  # by name; silent followers are removed
 
     def register(self, message: m.Register) -> None:
         """Remember the address of a preprocessor until it stops registering. If

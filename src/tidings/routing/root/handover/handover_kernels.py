@@ -58,7 +58,7 @@ def find_odd(starts: Any, nodes: Any, codes: Any, plain: Any, most: int, odd: An
 
 @kernel
 def count_above(codes: Any, above_starts: Any) -> Any:
-    """The number of nodes at and above each code, summed over all given codes.
+    """The sum, over all given codes, of the number of nodes at or above the code.
 
     codes int64 [k]; above_starts int64 [c + 1].
     """
@@ -106,7 +106,8 @@ def keep_lowest(
     starts: Any, nodes: Any, codes: Any, above_starts: Any, above: Any, seen: Any, stamp: int,
     kept_starts: Any, kept: Any,
 ) -> Any:  # fmt: skip
-    """Keep the lowest nodes of each notification, in ascending order. Returns how many were kept.
+    """Keep the lowest nodes of each notification, in ascending order. Returns how many nodes were
+    kept.
 
     codes int64 [k]; above_starts int64 [c + 1], above int64: each code, and the codes of its
     parents after it; seen int64 [c], below `stamp` everywhere. Sets kept_starts int64 [n + 1] and

@@ -21,14 +21,14 @@ import numpy.typing as npt
 
 from tidings.routing.root.records import MarkColumns, MatchColumns
 
-MOST = 2_000_000  # with more codes, the table is cleared
+MOST = 2_000_000  # with more codes than this, the table is cleared
 MOST_FORGOTTEN = 10_000  # the table may have this many more forgotten codes than known nodes
 
 Numbers = npt.NDArray[np.int64]
 
 
 class NodeTable:
-    """A cache of facts about nodes, by code. The arrays may be longer than the part in use."""
+    """A cache of facts about nodes, by code. Each array may be longer than what is in use of it."""
 
     def __init__(self, look: Callable[[int], tuple[bool, Iterable[int]]]) -> None:
         """`look` says whether a node is plain, and which nodes cover it."""
@@ -54,7 +54,7 @@ class NodeTable:
         self._stamp = 0
 
     def drop(self, nodes: Collection[int]) -> None:
-        """Forget nodes. The caller must also pass all nodes below them."""
+        """Forget nodes. The caller must also pass all nodes below these nodes."""
         known = self._known
         dropped = [node for node in nodes if known.pop(node, None) is not None] if known else []
         if self._used > 2 * len(self._known) + MOST_FORGOTTEN:
@@ -188,8 +188,8 @@ def _put(array: Any, at: int, new: Any) -> Any:
 
 
 def number_alone(starts: Numbers, nodes: Numbers) -> tuple[MarkColumns, MatchColumns]:
-    """The marks and matches of notifications, as if they were the first ones and no node covered
-    another."""
+    """The marks and matches of notifications, computed as if these were the first notifications of
+    the channel, and as if no node covered another."""
     table = NodeTable(lambda _: (True, ()))
     codes = table.codes_of(nodes)
     table.odd(starts, nodes, codes, len(nodes))

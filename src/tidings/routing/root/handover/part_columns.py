@@ -1,4 +1,4 @@
-"""The columns of a part that was handed over. They are checked once, and stored in pieces.
+"""The columns of a part that was handed over. The columns are checked once, and stored in pieces.
 
 A part can have tens of thousands of notifications, and other clients must not wait for all of them.
 So a part is split into pieces that take a millisecond or two each. A piece refers to the columns of
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tidings.model import TidingsError
 from tidings.routing.protocol import frames, messages as m
 
-ROWS = 2048  # notifications in a piece, at most
+ROWS = 2048  # the most notifications in a piece
 NODES = 1 << 14  # nodes in a piece, unless a single notification has more
 BYTES = 1 << 20  # bytes of payload in a piece, unless a single notification has more
 

@@ -8,8 +8,8 @@
                  on that begins after the interest was acknowledged
 
 Nearly all notifications need no replacement (see node_table.py). All other notifications are
-resolved one by one. Results are cached by tag, until one of the nodes that were visited, or a node
-above, changes.
+resolved one by one. The result for a tag is cached until a node that was visited for it, or a node
+above such a node, changes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tidings.routing.root.nodes import SetAside
 from tidings.routing.root.publishing import Outdated, Tagger
 from tidings.routing.root.records import MatchColumns
 
-MOST_KNOWN = 10_000  # tags whose results are cached, at most
+MOST_KNOWN = 10_000  # the most tags whose results are cached
 
 Numbers = npt.NDArray[np.int64]
 
@@ -68,7 +68,7 @@ class Resolving:
         self._tagger = tagger
         self._caches = caches
         self.equal: dict[int, set[int]] = {}
-        """Nodes that are equal to others, as removed nodes prove; each with the nodes that it is
+        """Nodes that are equal to others, as removed nodes prove; for each, the nodes that it is
         equal to."""
         self.table = caches.add(NodeTable(self._look))
         self._known: HeaderCache[tuple[int, Label], Label] = caches.add(HeaderCache(MOST_KNOWN))
@@ -166,7 +166,7 @@ class Resolving:
 def replace_rows(
     starts: Numbers, nodes: Numbers, rows: Mapping[int, Label]
 ) -> tuple[Numbers, Numbers]:
-    """Replace the nodes of some rows, which are given in ascending order."""
+    """Replace the nodes of the notifications in `rows`, whose positions are in ascending order."""
     sizes = np.diff(starts)
     pieces, at = list[Numbers](), 0
     for row, label in rows.items():

@@ -17,9 +17,9 @@ from tidings.routing.root.records import Progress
 
 
 class Activity(msgspec.Struct):
-    """What a source did since the start; it is not stored."""
+    """What a source has done since the start of the rendezvous point; this is not stored."""
 
-    sender: str  # the neighbour that handed over its last part
+    sender: str  # the neighbour that handed over the last part of the source
     at: float  # when that was
     taken: int = 0  # notifications that were accepted
 
@@ -62,6 +62,6 @@ class Sources:
         self.known[source] = progress
 
     def note(self, source: str, sender: str, now: float, count: int) -> None:
-        """Note that a source handed over so many notifications."""
+        """Record that a source handed over `count` more notifications."""
         seen = self.activity.setdefault(source, Activity(sender, now))
         seen.sender, seen.at, seen.taken = sender, now, seen.taken + count

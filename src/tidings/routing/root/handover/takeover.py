@@ -73,8 +73,8 @@ class TakeOver:
             self.take_piece(sender, piece)
 
     def take_piece(self, sender: Name, piece: Piece) -> None:
-        """Accept the next piece of a part. The part is acknowledged once its last piece is on the
-        disk. If a piece is refused, the rest of its part is ignored."""
+        """Accept the next piece of a part. The part is acknowledged when its last piece is on the
+        disk. If a piece is refused, the other pieces of its part are ignored."""
         message = piece.message
         if piece.of.refused:
             return

@@ -9,12 +9,12 @@ from tidings.routing.forwarding.graph_caches import GraphCaches, HeaderCache
 from tidings.routing.forwarding.label_graph import Label, LabelGraph
 from tidings.routing.forwarding.neighbours import Name
 
-MOST_KNOWN = 10_000  # headers whose ancestors are cached, at most
+MOST_KNOWN = 10_000  # the most headers whose ancestors are cached
 
 
 class Ancestors:
-    """The nodes of each header and all nodes above them. Results are cached until one of these
-    nodes changes."""
+    """The nodes of each header and all nodes above them. The results for a header are cached until
+    one of its nodes, or of the nodes above them, changes."""
 
     def __init__(
         self, graph: LabelGraph[Name], aside: Mapping[int, Any], caches: GraphCaches

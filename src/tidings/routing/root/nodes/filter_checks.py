@@ -17,7 +17,8 @@ from tidings.routing.root.ownership import describe
 
 class FilterChecks(NodePart):
     """Checks filters against limits. A filter that exceeds a limit is refused with a message. If
-    there may be room later, it is ignored instead, and the subscriber asks again."""
+    there may be room for the filter later, the request is ignored instead, and the subscriber asks
+    again."""
 
     def __init__(
         self, parts: Parts, aside: Mapping[int, Any], nodes: NodeLifecycle, territory: Territory
@@ -28,8 +29,8 @@ class FilterChecks(NodePart):
         self._nodes = nodes
 
     def admit(self, sender: Name, message: m.Ask) -> bool:
-        """Whether a filter may be placed. If not, this method sends the refusal, or ignores the
-        question."""
+        """Whether a filter may be placed. If it may not, this method sends the refusal, or ignores
+        the question."""
         context, limits = self._context, self._context.limits
         payers = self._charges.payers(sender, message.owner)
         size = len(message.interest)
@@ -62,7 +63,7 @@ class FilterChecks(NodePart):
 
     def admit_suggested(self, sender: Name, size: int) -> str:
         """Why a filter that a preprocessor placed is not accepted; empty if it is accepted. The
-        filter is not parsed: its size must show that it has few parts."""
+        filter is not parsed, so it must be so short that it can only have a few parts."""
         context, limits = self._context, self._context.limits
         payers = self._charges.payers(sender)
         self._charges.charge(sender, size)
@@ -83,7 +84,7 @@ class FilterChecks(NodePart):
             return False  # placing the filter reports the error
 
     def _exceeds_share(self, message: m.Ask) -> str:
-        """Why an owner may not have another filter; empty if it may, or has this filter already."""
+        """Why an owner may not have this filter; empty if it may, or already has it."""
         limits, beyond, owner = self._context.limits, self._context.beyond, message.owner
         held = self._claims.holding(owner)
         size = held.size + work_of(message.stored)

@@ -4,8 +4,8 @@ the graph.
     change ──> node, held ──> version ──> journal
 
 Each change takes the next version, and a new node has the version of its change as its number, as
-in a folder without a rendezvous point. Such a node has no owner among agents, and does not count
-towards any limit: whoever can write to the folder may make any number of them.
+in a folder without a rendezvous point. These nodes are not charged to any owner, and do not count
+towards any limit: any user who can write to the folder may make any number of them.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Holding(NodePart):
     def place(
         self, interests: Sequence[bytes | None], may_go_on: Callable[[], bool] = lambda: True
     ) -> tuple[int, list[Held]]:
-        """Place interests, with one change for each; None stands for a subscription that ends.
-        Return the version of the first change, and the nodes. If `may_go_on` returns False after an
-        interest, the rest is left out, so there may be fewer nodes than interests, but there is at
-        least one. The caller must write them to the journal at once. Raises TidingsError if an
-        interest is refused; then nothing has changed."""
+        """Place interests, each in a change of its own; instead of an interest, None says that a
+        subscription ends. Return the version of the first change, and the nodes. If `may_go_on`
+        returns False after an interest, the remaining interests are left out, so fewer nodes than
+        interests may be returned, but at least one. The caller must write the changes to the
+        journal at once. Raises TidingsError if an interest is refused; then nothing has changed."""
         first, made, found = 0, list[int](), list[Held]()
         try:
             for interest in interests:
@@ -89,7 +89,7 @@ class Holding(NodePart):
         return node, Held(node, self._interests.identity(node))
 
     def let_go(self, node: int, is_wanted: Callable[[int], bool]) -> None:
-        """Note that no named subscription that commands made needs a node any more."""
+        """Record that no named subscription made by a command needs this node any more."""
         self._cursors.let_go(node)
         if node in self._graph and not self._cursors.holds(node) and not is_wanted(node):
             self._nodes.stop_wanting(node)

@@ -3,9 +3,10 @@
     new ──subscribed──> wanted ──nobody wants it──> unwanted ──40 s──> retired ──60 s──> gone
      └──────────────nobody subscribed──────────────────┘
 
-A retired node is no longer in the graph. Its count is still reported, because a subscriber may have
-missed its last numbers. The history keeps this count, so that it is also reported after a restart.
-The periods of 40 and 60 seconds are two and three times `Times.expire`.
+A retired node is no longer in the graph. The count of a retired node is still reported, because a
+subscriber may have missed the last notifications of the node. The history keeps the count of a
+retired node, so that it is also reported after a restart. The periods of 40 and 60 seconds are two
+and three times `Times.expire`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class NodeLifecycle(NodePart):
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
-        self.unwanted: dict[int, float] = {}  # nodes that nobody wants, and since when, in order
+        self.unwanted: dict[int, float] = {}  # nodes nobody wants, oldest first, each with a time
         self.makers: dict[int, tuple[Payer, ...]] = {}  # the accounts that pay for a new node
         self.retired: dict[int, Retired] = {}
         self._earlier = array("q")  # nodes of earlier lives that were not checked yet
@@ -54,7 +55,7 @@ class NodeLifecycle(NodePart):
         return self._graph.descendants(node) | {node}
 
     def counts_of(self, node: int, under: Iterable[int], since: int) -> dict[int, int]:
-        """The counts that changed since a serial: of the nodes in `under`, and of retired nodes
+        """The counts that changed after a serial: for the nodes in `under`, and for retired nodes
         below `node`."""
         found = self._counts.changed_since(under, since)
         for number, one in self.retired.items():
@@ -68,13 +69,13 @@ class NodeLifecycle(NodePart):
 
     def existing(self, ranges: Iterable[m.Range]) -> list[m.Range]:
         """Cut ranges to the numbers that are on the disk, because later ones are not lost and will
-        be sent. Also limit how many numbers are looked up at once."""
+        be sent. Also limit how many numbers one call looks up."""
         found: list[m.Range] = []
         left = self._context.limits.burst
         for node, first, last in ranges:
             first = max(first, 1)
             if self.is_known(node):
-                last = min(last, self._count_of(node))  # unknown nodes may be in the journal
+                last = min(last, self._count_of(node))  # the journal may have unknown nodes
             last = min(last, first + left - 1)
             if first <= last:
                 found.append(m.Range(node, first, last))
@@ -88,13 +89,14 @@ class NodeLifecycle(NodePart):
     # -- wanted and unwanted nodes -------------------------------------------------------------
 
     def add_maker(self, node: int, payers: tuple[Payer, ...]) -> None:
-        """Charge a new node to the accounts that asked for it, until somebody subscribes to it."""
+        """Charge a new node to the accounts that asked for it, until a neighbour subscribes to
+        it."""
         self.makers[node] = payers
         for account, _ in payers:
             account.made += 1
 
     def settle(self, node: int) -> None:
-        """Stop charging for a node that is no longer new, because it is wanted or gone."""
+        """Stop charging for a node as a new one, because it is wanted now, or was removed."""
         for account, _ in self.makers.pop(node, ()):
             account.made -= 1
 
@@ -102,15 +104,15 @@ class NodeLifecycle(NodePart):
         self.unwanted.pop(node, None)
         self.settle(node)
         if self._relating is not None and node in self._relating.bases:
-            self.settle(self._relating.bases[node])  # the exact node may have no subscribers
+            self.settle(self._relating.bases[node])  # it may have no subscribers of its own
 
     def stop_wanting(self, node: int) -> None:
-        """Note that nobody wants a node any more, or that nobody wants a new node yet."""
+        """Record that nobody wants a node any more, or that nobody wants a new node yet."""
         self.unwanted.pop(node, None)
         self.unwanted[node] = self._context.now
 
     def is_left(self, node: int) -> bool:
-        """Whether a node is unwanted and not new, and has no related node above it."""
+        """Whether a node is unwanted, not charged as new, and below no related node."""
         return not (
             self.related_above(node) or node in self._subscriptions.wants or node in self.makers
         )
@@ -120,7 +122,7 @@ class NodeLifecycle(NodePart):
         return () if self._relating is None else self._relating.dependents(node)
 
     def find_unwanted(self, is_held: Callable[[int], bool]) -> None:
-        """After a start, note the nodes of earlier lives. Once the time for which unwanted nodes
+        """After a start, record the nodes of earlier lives. Once the time for which unwanted nodes
         are kept has passed, these nodes are checked, and retired if nobody wants them and no named
         subscription needs them."""
         self._earlier, self._earlier_since = self._registry.living(), self._context.now
@@ -134,7 +136,7 @@ class NodeLifecycle(NodePart):
         old = {node for node, _ in takewhile(lambda one: one[1] < late, self.unwanted.items())}
         for node in [*filter(self._is_needed, old)]:  # asked for, but not subscribed to
             old.remove(node)
-            del self.unwanted[node]  # noted again when the name or the related node is dropped
+            del self.unwanted[node]  # recorded again when the name or the related node is dropped
         earlier: list[int] = []
         if self._earlier and self._earlier_since < late:
             earlier = self._take_earlier()
@@ -145,7 +147,7 @@ class NodeLifecycle(NodePart):
                     record.matched if isinstance(record, Record) else record.times
                 )
         for node in earlier:
-            if node not in old:  # a notification that waits for the disk matches it
+            if node not in old:  # if it matches a notification that waits for the disk
                 self.stop_wanting(node)
         for node in sorted(old):
             self.unwanted.pop(node, None)
@@ -153,8 +155,8 @@ class NodeLifecycle(NodePart):
                 self.retire(node)
 
     def _take_earlier(self) -> list[int]:
-        """Some nodes of earlier lives that nobody has wanted since the start. Each call checks a
-        limited number, because there may be a million nodes, most of which are wanted."""
+        """Some of the nodes of earlier lives that nobody has wanted since this start. Each call
+        checks a limited number, because there may be a million nodes, most of which are wanted."""
         some = self._earlier[-MOST_LOOKED_AT:]
         del self._earlier[-MOST_LOOKED_AT:]
         wants, unwanted, graph = self._subscriptions.wants, self.unwanted, self._graph
@@ -172,9 +174,9 @@ class NodeLifecycle(NodePart):
         return bool(self.related_above(node)) or self._is_held(node)
 
     def forget_retired(self, done: int) -> None:
-        """Forget retired nodes whose numbers nobody can ask for any more, because nobody needs
-        notifications up to the serial `done`. A subscriber that was away for longer is told of a
-        loss."""
+        """Forget retired nodes whose numbers nobody can ask for any more: nobody needs the
+        notifications up to the serial `done`. If a subscriber was away for longer, a loss of
+        notifications is reported to it."""
         late = self._context.now - 3 * self._context.times.expire
         many = len(self.retired) - self._context.limits.all_new_nodes
         for at, (node, one) in enumerate([*self.retired.items()]):
@@ -192,7 +194,7 @@ class NodeLifecycle(NodePart):
         gone = Gone(version, equal, parents, children if parents else (), count, latest)
         self._claims.remove(node)
         above = self._graph.ancestors(node)
-        for one in (node, *equal):  # results for equal nodes may depend on it too
+        for one in (node, *equal):  # cached results for equal nodes may depend on this node too
             self._caches.change(one)
         self._graph.remove(node)
         self.retired[node] = Retired(above, count, latest, self._context.now)
@@ -200,7 +202,7 @@ class NodeLifecycle(NodePart):
         self._registry.drop(node, gone)
         self._counts.remove(node)
         if exact in self._graph and exact not in self._subscriptions.wants:
-            self.stop_wanting(exact)  # only the related node needed it
+            self.stop_wanting(exact)  # if only the related node needed it
 
     def recall_retired(self, gone: Mapping[int, Gone], after: int) -> None:
         """After a start, restore the removed nodes whose counts changed after a serial, so that

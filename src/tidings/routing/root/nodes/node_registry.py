@@ -4,8 +4,9 @@
     ended     5: node 2   8: node 6  ...      by the versions at which they ended, as in the history
 
 A page lists changes in the order of their versions. No state is kept for followers: each question
-says how far the follower has come. A node that ends while a follower reads the pages of an older
-version may be missing from these pages. This does no harm, because nobody wants the node any more.
+says how far the follower has come. A follower reads the pages of one version; a node that ends
+meanwhile may be missing from the pages. If such a node is missing, no harm is done, because nobody
+wants it any more.
 
 Cost: 8 bytes for each node, and 16 bytes for each node that ended. A removal moves the rest of the
 list, which takes 0.1 ms with a million nodes. A page takes about a millisecond.
@@ -23,7 +24,7 @@ from tidings.routing.root.history import Gone, History
 
 PAGE = 2_000  # changes
 PAGE_BYTES = 1 << 20  # bytes of filters in a page
-MOST_HIDDEN = 1_000  # if some nodes may be hidden, this many more than `most` are checked
+MOST_HIDDEN = 1_000  # if nodes may be hidden, `most` nodes and this many more are checked
 
 
 class Registry:
@@ -60,8 +61,8 @@ class Registry:
     def list_begun(
         self, version: int, most: int, hidden: Collection[int] = ()
     ) -> Sequence[int] | None:
-        """The current nodes that began after a version, without hidden ones. Return None if there
-        are more than `most`, or if too many nodes would have to be checked for hidden ones."""
+        """The current nodes, except hidden ones, that began after a version. Return None if there
+        are more than `most`, or if too many nodes might be hidden and would have to be checked."""
         first = bisect_right(self._living, version)
         if len(self._living) - first > most + (MOST_HIDDEN if hidden else 0):
             return None
@@ -91,7 +92,7 @@ class Registry:
         first, last = bisect_right(self._living, after), bisect_right(self._living, upto)
         begun = ((self._living[at], 0) for at in range(first, last))
         ended: Iterable[tuple[int, int]] = ()
-        # the follower never knew nodes that began and ended after its version
+        # the follower never knew the nodes that both began and ended after its own version
         if not whole:
             first, last = bisect_right(self._ends, after), bisect_right(self._ends, upto)
             pairs = ((self._ends[at], self._ended[at]) for at in range(first, last))

@@ -20,8 +20,8 @@ from tidings.routing.root.nodes.shared_objects import NodePart, Parts
 from tidings.routing.root.nodes.territory import Territory
 from tidings.routing.root.revising import find_steps
 
-NEW_NODE = 100  # the cost of a new node, in entries of an answer
-MOST_NEWER = 200  # newer nodes that a suggested filter is compared with, at most
+NEW_NODE = 100  # a new node costs as much as this many entries of an answer
+MOST_NEWER = 200  # the most newer nodes that a suggested filter is compared with
 MOST_PLACED = 100_000  # suggested nodes that are remembered
 
 
@@ -73,8 +73,8 @@ class Placing(NodePart):
         node, owner = placed.node, message.owner
         self._rights.grant(sender, node, self._context.within_of(sender))
         if node not in self._subscriptions.wants:
-            self._nodes.stop_wanting(node)  # the asker has time to subscribe
-        # All numbers given so far will be on the disk when this answer is sent.
+            self._nodes.stop_wanting(node)  # kept for a while, so that the asker can subscribe
+        # When this answer is sent, all numbers given so far will be on the disk.
         given = self._counts.given_counts
         counts = {one: given[one] for one in self._nodes.under(node) if one in given}
         steps = find_steps(self._registry.history, message.was, node) if message.was else ()
@@ -109,7 +109,7 @@ class Placing(NodePart):
         if self._queue.failed:
             return self._queue.failed, None
         try:
-            if message.node:  # `knows` has checked that this is the node of the filter
+            if message.node:  # `knows` has checked that this node has the filter
                 placed = Placed(message.node, (), ())
             else:
                 related = split_related(message.stored)
@@ -133,7 +133,7 @@ class Placing(NodePart):
 
     def _place_exact(self, sender: Name, message: m.Ask, dialect: str) -> str:
         """Place the filter of a related interest as a node of its own, the exact node; return the
-        reason for a refusal. The node stays as long as the related node does."""
+        reason for a refusal. The exact node stays as long as the related node does."""
         self._interests.look_up(message.stored)  # raises an error if the interest is refused
         refusal, placed = self._place(sender, msgspec.structs.replace(message, dialect=dialect))
         if placed is not None and placed.node not in self._subscriptions.wants:
@@ -154,11 +154,11 @@ class Placing(NodePart):
 
     def take_suggestion(self, sender: Name, message: m.Suggest) -> None:
         """Create nodes for filters whose places a preprocessor has found, after a comparison with
-        newer nodes. Answer with the nodes, or with the reason why a filter was not placed. Whoever
-        later asks for such a node becomes its owner.
+        newer nodes. Answer with the nodes, or with the reason why a filter was not placed. If an
+        owner asks for a suggested node later, it owns the node from then on.
 
-        The answer does not wait for the disk; only the later answer to the subscriber does. If a
-        crash loses the node, suggestions that rely on it are refused."""
+        The answer is sent before the nodes are on the disk; only the later answer to the subscriber
+        waits until they are. If a crash loses the node, suggestions that rely on it are refused."""
         history, version = self._registry.history, message.version
         newer: Sequence[int] | None = None
         if message.life == history.life and history.changed_since(version):
@@ -180,7 +180,7 @@ class Placing(NodePart):
     def _place_suggested(
         self, sender: Name, one: m.Suggestion, newer: Sequence[int], before: Sequence[int]
     ) -> tuple[str, int]:
-        """`before` has the nodes of the filters before this one in the message."""
+        """`before` has the nodes that were found for the earlier filters of the message."""
         size = len(one.interest)
         refusal = self._queue.failed or self._checks.admit_suggested(sender, size)
         if refusal:
@@ -204,7 +204,7 @@ class Placing(NodePart):
         self.last_node = max(self.last_node, node)
         self._claims.measure(node, work_of(ask.stored))
         if node not in self._subscriptions.wants:
-            self._nodes.stop_wanting(node)  # the agent has time to subscribe
+            self._nodes.stop_wanting(node)  # kept for a while, so the agent has time to subscribe
         if len(self._suggested) > MOST_PLACED:
             del self._suggested[next(iter(self._suggested))]
         return "", node
@@ -241,8 +241,8 @@ class Placing(NodePart):
 
 
 def _resolve(nodes: Sequence[int], before: Sequence[int]) -> list[int]:
-    """Replace references to filters of the same message by their nodes; 0 stands for a filter that
-    was not placed."""
+    """Replace references to earlier filters of the same message by the nodes of these filters; 0
+    stands for a filter that was not placed."""
     return [
         one if one < m.WITHIN else before[one - m.WITHIN] if one - m.WITHIN < len(before) else 0
         for one in nodes

@@ -29,7 +29,7 @@ from tidings.routing.root.nodes.lifecycle import NodeLifecycle
 from tidings.routing.root.nodes.shared_objects import NodePart, Parts
 from tidings.routing.root.ownership import MOST_OWNERS, ShareVerdict, judge, lighten
 
-MARKS, MATCH = "give marks to", "match"  # what too many filters do, in the message to an owner
+MARKS, MATCH = "give marks to", "match"  # verbs in messages to owners with too many filters
 MOST_FITTING = 100_000  # headers
 MOST_NAMED = 4 * MOST_OWNERS  # owners of a node that one router may name
 
@@ -41,16 +41,16 @@ class SetAside(NodePart):
         super().__init__(parts)
         self._nodes = nodes
         self.aside: dict[int, int] = {}
-        """Nodes to be removed, and the serial up to which notifications must be sent first."""
+        """Nodes to be removed; for each, the serial up to which notifications must be sent."""
         self.ancestors = Ancestors(parts.graph, self.aside, parts.caches)
         self.doubted: dict[int, set[str]] = {}
-        """Nodes whose owners were asked for, with the owners that were named so far."""
+        """The nodes whose owners were asked for; for each, the owners that were named so far."""
         self._asked = 0.0  # when routers were asked
-        self._named: Counter[tuple[int, Name]] = Counter()  # owners named, by node and router
+        self._named: Counter[tuple[int, Name]] = Counter()  # how many owners, by node and router
         self._most_marks = min(parts.context.limits.all_marks, frames.MOST_MARKS)
-        # headers that exceed no share
+        # headers whose nodes exceed no share
         self._fitting: HeaderCache[Label, bool] = parts.caches.add(HeaderCache(MOST_FITTING))
-        self._fitting_version = -1  # the version of the claims for which `_fitting` is valid
+        self._fitting_version = -1  # `_fitting` is valid for this version of the claims
         self._most_judged = 0  # how many nodes the last judged notification had
 
     # -- judging -------------------------------------------------------------------------------
@@ -70,14 +70,14 @@ class SetAside(NodePart):
         if lowest in self._fitting.known:
             return False
         if self.doubted and len(lowest) <= self._most_judged:
-            return False  # routers are being asked for the owners of some nodes
+            return False  # not while routers are being asked for the owners of nodes
         self._most_judged = len(lowest)
         limits, wanted = self._context.limits, self._subscriptions.wants.__contains__
         verdict = judge(claims, lowest, limits.marks, self._most_marks, wanted, MARKS)
         if not verdict.aside:
             matched = self.ancestors.add_ancestors(lowest)
             is_fitting = not (verdict.less or verdict.doubts)
-            self._take_from_owners(verdict)  # the next judgment needs the remaining owners
+            self._take_from_owners(verdict)  # `judge` must see only the remaining owners
             more = judge(claims, matched, limits.matches, limits.all_nodes, wanted, MATCH)
             if is_fitting and not (more.aside or more.less or more.doubts):
                 self._fitting.put(lowest, True, lowest)
@@ -96,7 +96,7 @@ class SetAside(NodePart):
         for node, (owner, why) in verdict.aside.items():
             self._claims.set_aside(owner, self._interests.identity(node), why)
             self.aside[node] = self._counts.given
-            self._nodes.want(node)  # the node no longer counts as new or unwanted
+            self._nodes.want(node)  # after this, the node is neither new nor unwanted
             self._subscriptions.refuse_all(node)
         if verdict.aside:
             self._context.beyond["marks"] += len(verdict.aside)
@@ -152,7 +152,7 @@ class SetAside(NodePart):
             self._queue.set_owners(node, self._claims.owners(node))
 
     def leave(self, sender: Name, node: int) -> None:
-        """Charge a node that a neighbour no longer wants to the owners that still want it."""
+        """Charge a node only to the owners that still want it, after a neighbour dropped it."""
         wants, owner_of = self._subscriptions.wants, self._context.owner_of
         owner = owner_of(sender)
         if owner and node in wants and owner in self._claims.owners(node):
@@ -160,7 +160,7 @@ class SetAside(NodePart):
             if owner not in left:
                 others = {*self._claims.owners(node)} - {owner}
                 self.own(node, others or left)
-                if not others:  # only routers know the other owners, and are asked later
+                if not others:  # only routers know other owners; they are asked later
                     self._claims.doubt(node)
 
     def _ask(self, nodes: Iterable[int]) -> None:
@@ -173,8 +173,8 @@ class SetAside(NodePart):
                 self.doubted[node].add(owner)
 
     def take_owner(self, router: Name, owner: str, nodes: Iterable[int]) -> None:
-        """Note that a router named an owner for nodes. Nodes that are not in doubt are ignored, and
-        a router may name only a limited number of owners for each node."""
+        """Record that a router named an owner for nodes. Nodes that are not in doubt are ignored;
+        for each other node, a router may name only a limited number of owners."""
         for node in nodes:
             if node in self.doubted and self._named[node, router] < MOST_NAMED:
                 before = len(self.doubted[node])
@@ -182,8 +182,9 @@ class SetAside(NodePart):
                 self._named[node, router] += len(self.doubted[node]) - before
 
     def settle_doubts(self) -> None:
-        """Apply the answers from routers, once they have had time to answer. A node without an
-        answer keeps its owners, so a router that does not answer changes nobody's share."""
+        """Apply the answers from routers, after enough time for answers has passed. If nobody
+        answers for a node, the node keeps its owners, so a router that does not answer changes no
+        owner's share."""
         if self._queue.failed or not self.doubted:
             return
         if self._context.now - self._asked >= self._context.times.retry:

@@ -8,13 +8,13 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.root.history import History
 from tidings.routing.root.nodes.shared_objects import NodePart, Parts
 
-MOST_JUDGED = 100_000  # results that are cached
+MOST_JUDGED = 100_000  # the most results that are cached
 
 
 class Territory(NodePart):
-    """Decides whether the filters that limit a subscriber cover an interest or a node. If this
-    can't be proven, the answer is no. Cost: one test for each pair of a node and a set of filters.
-    Results are cached, because they never change."""
+    """Decides whether the filters that limit a subscriber cover an interest or a node. If it is not
+    certain that they do, the answer is no. Cost: one test for each pair of a node and a set of
+    filters. Results are cached, because they never change."""
 
     def __init__(self, parts: Parts, history: History) -> None:
         super().__init__(parts)
@@ -38,7 +38,7 @@ class Territory(NodePart):
 
     def has(self, node: int, within: m.Within) -> bool:
         """Whether the subscriber may see a node."""
-        # Each replacement of a removed node covered the removed node.
+        # If the node was removed: each node that replaced it covered it.
         there = self._history.stands_for((node,))
         return any(self._judge(one, within) for one in there if one in self._graph)
 

@@ -44,7 +44,7 @@ class Claims:
     """The claims at one rendezvous point. Claims can be looked up by node, not by owner."""
 
     def __init__(self) -> None:
-        self._sole = NodeValues()  # for nodes with one owner, its number
+        self._sole = NodeValues()  # for nodes with one owner, the number of the owner
         self._shared: dict[int, tuple[str, ...]] = {}  # the owners of nodes with several owners
         self.holdings: dict[str, Holding] = {}
         self._names: dict[int, str] = {}  # owners by number
@@ -174,7 +174,7 @@ class Claims:
     # -- sure and unsure claims ----------------------------------------------------------------
 
     def pass_time(self, now: float, last: int, lasting: float) -> None:
-        """Note the current time: claims older than `lasting` seconds become unsure. `last` is the
+        """Record the current time: claims older than `lasting` seconds become unsure. `last` is the
         newest node. Cost: every owner is visited if filters were set aside recently."""
         self._now = now
         if not self._ages or last > self._ages[-1][1]:
@@ -194,7 +194,7 @@ class Claims:
         self._doubted.discard(node)
 
     def doubt(self, node: int) -> None:
-        """Record that the last known owner of a node has left, although somebody still wants the
+        """Record that the last known owner of a node has left, although a neighbour still wants the
         node."""
         self._confirmed.pop(node, None)
         self._doubted.add(node)
@@ -212,7 +212,7 @@ class Claims:
             held.since = self._now
             held.aside[key] = why
             self._aside += 1
-            # forgotten filters are judged again if they are requested again
+            # if a forgotten filter is requested again, it is judged again
             if self._aside > ALL_ASIDE:
                 self._forget_aside(*max(self.holdings.items(), key=lambda one: len(one[1].aside)))
 
@@ -241,7 +241,7 @@ class Claims:
         return why or next(iter(held.aside.values()))
 
     def make_room(self, node: int) -> None:
-        """Nobody wants a node any more: allow its owners to ask for another filter."""
+        """Record that nobody wants a node any more, so its owners may ask for another filter."""
         for owner in self.owners(node):
             held = self.holdings[owner]
             if held.aside:

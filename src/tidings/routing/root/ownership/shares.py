@@ -5,8 +5,8 @@
     b  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇│▇▇▇▇▇▇  b loses its newest
     c  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇                            │
 
-A node with several owners is charged to each of them. If one of these owners has too many nodes, it
-loses the node, but the node stays for the others. So nobody can harm an owner by asking for the
+A node with several owners is charged to each of them. If one of these owners has too many nodes,
+that owner loses the node, and the others keep it. So no client can harm an owner by asking for the
 same filter. If all owners together have too many nodes, the owners with the most nodes lose nodes
 first.
 """
@@ -69,8 +69,8 @@ def judge(
 
 
 def lighten(claims: Claims, over: Mapping[int, str]) -> ShareVerdict:
-    """Set aside filters that need more computing time than any of their owners has left. For each
-    of these nodes, `over` has the owner that had the most time left."""
+    """Set aside filters that need more computing time than any of their owners has left. `over`
+    maps each of these nodes to the one of its owners that had the most time left."""
     counts = Counter(over.values())
     verdict = ShareVerdict({}, {}, [])
     for node, owner in over.items():
@@ -118,9 +118,10 @@ def _level(
     most: int,
     is_wanted: Callable[[int], bool],
 ) -> None:
-    """Take nodes from the owners with the most nodes, until at most `most` nodes remain in total. A
-    node is charged to the one of its owners that has the most nodes. When that owner loses the
-    node, the node is charged to the next owner; when no owner is left, it is set aside."""
+    """Take nodes from the owners with the most nodes, until at most `most` nodes remain in total.
+    In this calculation, a node is charged to only one of its owners: the one with the most nodes.
+    When that owner loses the node, the node is charged to the next of its owners; when it has no
+    owner left, it is set aside."""
     left = [node for node in nodes if node not in verdict.aside]
     while len(left) > most:
         owners = {node: verdict.less.get(node) or claims.owners(node) or ("",) for node in left}

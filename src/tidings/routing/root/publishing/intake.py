@@ -44,7 +44,7 @@ class Intake:
         self._queue = queue
         self._return_paths = return_paths
         self._problems = problems
-        # by publisher: the first and last stamp to acknowledge, and the serial of the last
+        # by publisher: the first and the last stamp to acknowledge, and the serial of the last one
         self._unacknowledged: dict[str, tuple[int, int, int]] = {}
 
     def publish(self, sender: Name, message: m.Publish) -> None:
@@ -62,7 +62,7 @@ class Intake:
         if self._queue.failed:
             self._skip(sender, message, self._queue.failed)
             return
-        if stamp > expected:  # an earlier publication was lost; the publisher will repeat both
+        if stamp > expected:  # an earlier publication was lost; this one will be repeated too
             return
         refusal = ""
         try:
@@ -70,7 +70,7 @@ class Intake:
                 record = self._record(message)
             except (Outdated, Undecided):
                 raise
-            except TidingsError as problem:  # refused for good, so its stamp is used up
+            except TidingsError as problem:  # the refusal is final, so the stamp is used up
                 refusal, record = str(problem), Record(0, who, stamp, (), (), b"")
             self._queue.append(record, len(message.payload) + len(message.content))
         except Undecided:
@@ -85,7 +85,7 @@ class Intake:
             self._skip(sender, message, self._problems.report("match the notification"))
             return
         self._stamps.advance(who, stamp, refused=bool(refusal))
-        # not earlier, because a forged stamp must not redirect the acknowledgments
+        # recorded only now, because a forged stamp must not redirect the acknowledgments
         self._return_paths.add(who, sender)
         if refusal:
             self._queue.hold((sender, m.Published(self._context.epoch, who, stamp, refusal)))
@@ -94,8 +94,8 @@ class Intake:
             self._queue.hold_record(record)
 
     def _expect(self, sender: Name, message: m.Publish) -> int | None:
-        """The stamp that a publisher must send next. If the claim in `first` can't be true, return
-        None, and tell the publisher."""
+        """The stamp that a publisher must send next. If what the message says in `first` can't be
+        true, return None, and tell the publisher."""
         who, first = message.publisher, message.first
         expected = self._stamps.expect(who, first, message.stamp)
         if expected is None and who in self._stamps.known:
@@ -107,7 +107,8 @@ class Intake:
         return expected
 
     def _record(self, message: m.Publish) -> Record:
-        """Build the record of a publication. Its serial and its stamp are not used up yet."""
+        """Build the record of a publication. The serial and the stamp of the record are not used up
+        yet."""
         lowest, body = self._tagger.tag_body(message)
         return Record(
             self._counts.given + 1, message.publisher, message.stamp, self._counts.number(lowest),
@@ -125,10 +126,10 @@ class Intake:
 
     def _repeat(self, sender: Name, message: m.Publish, last: int) -> None:
         """Answer a repeated publication again. An acknowledgment covers all stamps up to `last`.
-        Reasons for refusals are not stored: the publication is tagged again, and refused again. A
-        publication without attributes is acknowledged instead, because its tag may have become too
-        old since it was accepted. This is safe: a refusal does not use up the stamp, so no later
-        stamp is accepted before the publisher has got the refusal."""
+        Reasons for refusals are not stored: the publication is tagged again, and refused again. But
+        a publication without attributes is acknowledged, because its tag may have become too old
+        since the publication was accepted. This acknowledgment is safe: a refusal does not use up
+        the stamp, so no later stamp is accepted before the publisher has got the refusal."""
         who, stamp, epoch = message.publisher, message.stamp, self._context.epoch
         since = self._stamps.solid_since(who, stamp)
         if since is None:
@@ -150,12 +151,12 @@ class Intake:
     # -- after a write -------------------------------------------------------------------------
 
     def acknowledge(self, record: Record) -> None:
-        """Note that a notification is on the disk. Consecutive notifications are acknowledged
+        """Record that a notification is on the disk. Consecutive notifications are acknowledged
         together."""
         self._note(record.publisher, record.stamp, record.stamp, record.serial)
 
     def acknowledge_block(self, block: Block) -> None:
-        """Note that the publications of a block are on the disk."""
+        """Record that the publications of a block are on the disk."""
         self._note(block.source, block.stamp, block.last_stamp, block.last_serial)
 
     def _note(self, publisher: str, stamp: int, upto: int, serial: int) -> None:

@@ -97,8 +97,8 @@ class Tagger:
         self, contents: Sequence[bytes], starts: Numbers, nodes: Numbers, upto: int | None = None,
         *, all_rows: bool = True,
     ) -> RelatedRows:  # fmt: skip
-        """Like `relate`, for many notifications. Without `all_rows`, this stops when it takes too
-        long, and returns only the first rows."""
+        """Like `relate`, for many notifications. Without `all_rows`, the work stops when it takes
+        too long, and only the first rows are returned."""
         if self.relating is None:
             return RelatedRows(starts, nodes, [])
         bounds, lowest = starts.tolist(), nodes.tolist()

@@ -42,8 +42,8 @@ class Progress(msgspec.Struct, frozen=True, array_like=True):
     stamp: int  # the stamp of the last notification
 
     def anew(self) -> Progress:
-        """The progress after the journal lost data: the source may begin with any batch, and no
-        stamp is reused, not even a lost one."""
+        """The progress with which a source continues after the journal lost data: the source may
+        begin with any batch, and no stamp is reused, not even a lost one."""
         return Progress(-1, 0, 0, whole=True, last=True, stamp=self.stamp + _JUMP)
 
 
@@ -90,9 +90,9 @@ class Block:
         payloads: PayloadColumns,
         stamp: int = 0,
     ) -> None:
-        """`serial` is the serial of the first notification. `progress` is the progress of the
-        source after the last notification. If a publisher sent the notifications, `progress` is
-        None, and `stamp` is the stamp of the first notification."""
+        """`serial` is the serial of the first notification. `progress` says how far the source has
+        got after the last notification. If a publisher sent the notifications, `progress` is None,
+        and `stamp` is the stamp of the first notification."""
         self.source = source
         self.progress = progress
         self._stamp = stamp

@@ -25,7 +25,7 @@ class Record(msgspec.Struct, frozen=True):
         return node in self.matched
 
     def notification(self, epoch: int, marks: tuple[m.Mark, ...] | None = None) -> m.Notification:
-        """The notification to send, with its own marks, or with the given marks, which have other
-        labels."""
+        """The notification to send. By default, it has the marks of the record; `marks` replaces
+        them by the same marks with other labels."""
         marks = tuple(self.marks) if marks is None else marks
         return m.Notification(epoch, self.serial, marks, self.payload, self.publisher, self.stamp)

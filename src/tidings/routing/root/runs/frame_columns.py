@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Column(IntEnum):
-    """What a row says of a publication: offsets in the buffer, and the values of `VALUES`."""
+    """The columns of a publication's row: offsets in the buffer, and the values of `VALUES`."""
 
     NAME = 0  # the publisher's name
     NAME_END = 1
@@ -16,7 +16,7 @@ class Column(IntEnum):
     CONTENT_END = 5
     PAYLOAD = 6
     PAYLOAD_END = 7
-    CONTENT_HEAD = 8  # the encoded size before the attributes
+    CONTENT_HEAD = 8  # the number of encoded bytes before the attributes
     SHARES = 9  # 1 if subscribers get the attributes
     SUBJECT = 10  # the encoded subject, then the time
     TIME_END = 11

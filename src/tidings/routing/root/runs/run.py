@@ -4,7 +4,7 @@
     found     Run a 7-9                              one by one
 
 A kernel reads the frames, which stay in the buffer. Single publications and short runs are read one
-by one, which is faster.
+by one, because that is faster for them.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ class Run(m.Message, frozen=True):
 
     @property
     def size(self) -> int:
-        """The approximate size in bytes of the attributes and payloads that are not done."""
+        """The approximate size in bytes of the attributes and payloads still to be processed."""
         rest = self.rows.columns[self.rows.done :]
         return int(rest[-1, Column.PAYLOAD_END] - rest[0, Column.CONTENT]) if len(rest) else 0
 
     def take_rest(self) -> list[m.Publish]:
-        """The publications that are not done, as messages; this marks the whole run as done."""
+        """The publications that are not done, as messages; afterwards, the whole run is done."""
         first, self.rows.done = self.rows.done, len(self)
         return [self.message(at) for at in range(first, len(self))]
 
@@ -89,9 +89,9 @@ class Run(m.Message, frozen=True):
         columns[:, Column.TAG_END] = columns[:, Column.TAG]
 
     def tags(self, first: int, end: int) -> tuple[int, TagColumns | None]:
-        """The position after the publications from `first` on whose tags have the same version, and
-        these tags. If `first` has no tag, the position after the publications without tags, and
-        None."""
+        """Find the consecutive publications from `first` on whose tags have the same version;
+        return the position after them, and their tags. If `first` has no tag, return the position
+        after the publications without tags, and None."""
         rows = self.rows.columns[first:end]
         begins, ends = rows[:, Column.TAG], rows[:, Column.TAG_END]
         sizes = ends - begins
@@ -172,8 +172,8 @@ def join_runs(runs: Sequence[Run]) -> Run:
 
 
 def find_runs(buffer: bytes, starts: Sequence[int]) -> Iterator[tuple[int, Run | None]]:
-    """Find the runs of publications in a buffer. Yields pairs, in order: the position of the first
-    frame of a run, and the run; or the position of a frame outside runs, and None."""
+    """Find the runs of publications in a buffer. Yields pairs in order: for a run, the position of
+    its first frame and the run; for a frame outside runs, its position and None."""
     from tidings.routing.root.runs import run_kernels as kernels  # compiled
 
     columns = np.empty((len(starts), len(Column)), np.int64)
@@ -209,7 +209,8 @@ def _first_other(flags: npt.NDArray[np.bool_]) -> int:
 
 
 def _name(buffer: bytes, row: Numbers) -> str | None:
-    """The publisher's name; None if it is not valid UTF-8. The usual decoder then refuses it."""
+    """The publisher's name; None if it is not valid UTF-8. If the name is not valid, the usual
+    decoder refuses the publication."""
     try:
         return buffer[row[Column.NAME] : row[Column.NAME_END]].decode()
     except UnicodeDecodeError:

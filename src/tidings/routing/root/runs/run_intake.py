@@ -3,13 +3,13 @@
     Run ──> rows with the expected stamps ──tag_many──> columns ──> Block ──> journal
               └─ all others, one by one: repeated, early, refused, or with too many nodes
 
-Each publication has the same effect as if it had come alone, in the same order. Special cases are
-left to intake.py. Tags are valid as long as the graph does not change. Setting a filter aside
-changes the graph, so the rest is then tagged again.
+The publications have the same effects as if they had come one at a time, in the same order. Special
+cases are left to intake.py. Tags are valid as long as the graph does not change. Setting a filter
+aside changes the graph, so the rest is then tagged again.
 
-Other publishers must not wait for a run of slow publications. So the rest of a run waits for its
-publisher's next turn if `MOST_ALONE` publications were processed one by one, or if the interests
-or the relations stopped early.
+Other publishers must not wait for a run of slow publications. So if `MOST_ALONE` publications were
+processed one by one, or if the interests or the relations stopped early, the rest of the run waits
+for its publisher's next turn.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from tidings.routing.root.runs.frame_columns import Column
 from tidings.routing.root.runs.run import FEW, Run
 from tidings.routing.root.write_queue import WriteQueue
 
-MOST_ALONE = 32  # publications that are processed one by one in one turn, at most
+MOST_ALONE = 32  # the most publications that are processed one by one in one turn
 
 Numbers = npt.NDArray[np.int64]
 
 
 class Tags(NamedTuple):
-    """The lowest nodes of the rows of a run from `first` on. They are valid while the graph has
+    """The lowest nodes of the rows of a run from `first` on. The tags are valid while the graph has
     this version. The `odd` rows must be processed one by one."""
 
     first: int
@@ -51,8 +51,8 @@ class Tags(NamedTuple):
     starts: Numbers
     nodes: Numbers
     odd: list[int]  # positions in the run, ascending
-    asked: int  # the position after the rows that were to be tagged
-    fronts: Sequence[bytes] = ()  # the bytes before each body, in a channel with relations
+    asked: int  # the position after the last row that was to be tagged
+    fronts: Sequence[bytes] = ()  # in a channel with relations, the bytes that precede each body
 
     @property
     def end(self) -> int:
@@ -103,7 +103,7 @@ class RunIntake:
             end = self._find_expected(run, at)
             if end - at >= FEW:
                 if tags is not None and tags.end <= at < tags.asked:
-                    return  # the interests stopped early
+                    return  # the interests stopped before this row
                 if tags is None or tags.version != self._caches.version or tags.asked <= at:
                     tags = self._tag(run, at, end)
                 upto = min(end, tags.end, tags.next_odd(at))
@@ -122,7 +122,7 @@ class RunIntake:
             return at
         rows = run.rows.columns[at:]
         if rows[0, Column.STAMP] != known + 1:
-            return at  # checked first, because many rows may be repetitions
+            return at  # checked first, because many rows may repeat accepted publications
         stamps = rows[:, Column.STAMP]
         fits = stamps == np.arange(known + 1, known + 1 + len(rows))
         fits &= rows[:, Column.UNSETTLED] <= stamps
@@ -142,7 +142,7 @@ class RunIntake:
             starts, nodes, fronts = self._tagger.relate_many(
                 contents[: len(found.starts) - 1], found.starts, found.nodes, all_rows=False
             )
-        except Exception:  # tagging one by one shows which publication fails
+        except Exception:  # rows are then tagged one by one, which shows the one that fails
             return self._leave_alone(at, end)
         wide = np.flatnonzero(np.diff(starts) > self._limits.marks)
         odd = sorted(at + row for row in {*found.refused, *wide.tolist()})
@@ -172,8 +172,8 @@ class RunIntake:
         return Tags(at, self._caches.version, starts, starts[:0], [*range(at, end)], end)
 
     def _append(self, sender: Name, run: Run, at: int, end: int, tags: Tags) -> bool:
-        """Number rows and pass them to the journal. Return False, with nothing changed, if a row
-        matches too many nodes, or if there was an error."""
+        """Number rows and pass them to the journal. If a row matches too many nodes, or if there
+        was an error, return False; then nothing has changed."""
         who = run.publisher
         try:
             block = self._number(run, at, end, tags)

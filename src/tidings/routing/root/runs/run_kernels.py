@@ -3,8 +3,8 @@
 A publication is an array of twelve elements in MessagePack: "publish", the publisher's name, its
 stamp, the first unsettled stamp, the attributes, the payload, whether subscribers get the
 attributes, subject, time, piece, fast, the tag. The usual decoder handles frames of any other form,
-and reports what is wrong with them. It also handles pieces of payloads, fast publications, and
-subjects that are not ASCII.
+and reports what is wrong with them. The usual decoder also handles publications sent in pieces,
+publications sent fast, and subjects that are not ASCII.
 
 Shapes (n frames): data uint8, the bytes of a buffer; starts int64 [n]; kinds uint8 [n]; columns
 int64 [n, len(Column)], see frame_columns.py. Offsets, ends and sizes are integers.
@@ -19,7 +19,7 @@ import numpy as np
 from tidings.matching.jit import kernel
 from tidings.routing.root.runs.frame_columns import Column
 
-OTHER, SAME, NEW = 0, 1, 2  # not read; publisher of the previous frame; another publisher
+OTHER, SAME, NEW = 0, 1, 2  # not read; same publisher as the frame before; another one
 FRONT = 12  # bytes of a body before the metadata: the magic bytes, and a size
 
 
@@ -96,7 +96,7 @@ def read_frames(
     `most_tag`.
     """
     many = 0
-    last = -1  # the previous frame, if it is a publication
+    last = -1  # the row of the previous frame, if that frame is a publication
     tag = b"\x9c\xa7publish"
     for row in range(len(starts)):
         start = starts[row]

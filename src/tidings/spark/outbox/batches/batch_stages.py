@@ -4,9 +4,9 @@
                   └──> bad rows  ─────────> reason, raw text              ──> a Parquet file
 
 Each partition writes its files to the folder of the attempt (filing.py), and returns how often each
-node occurs in them. Rows that match nothing are counted and dropped. A task that runs twice leaves
-two sets of files, but the driver gets only one result. The folder is removed when the batch is
-done.
+node occurs in the files. Rows that match nothing are counted and dropped. If a task runs twice, it
+leaves two sets of files, but the driver gets only one result. The folder of the attempt is removed
+when the batch is done.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class ForChannel(msgspec.Struct, frozen=True):
 
     # the columns that filters may test; None means all columns
     tested: tuple[str, ...] | None = None
-    # the most bytes of the nodes and body of a row, if rows get bodies; 0 if they get none
+    # if rows get bodies: the limit on the bytes of a row's nodes and body; otherwise 0
     most_bytes: int = 0
-    most_nodes: int = 0  # the most nodes of a row, if rows get bodies
+    most_nodes: int = 0  # the limit on the nodes of a row, if rows get bodies
     time: str | None = None  # the column with the time of a row
-    began: int = 0  # the time for rows without a time, in microseconds since 1970
+    began: int = 0  # the time given to rows without a time, in microseconds since 1970
     kind: ChannelKind | None = None  # set if interests are not just filters
 
 
@@ -79,7 +79,7 @@ class Stage(msgspec.Struct, frozen=True):
     extra: Extra = "refuse"  # for json: what happens to undeclared fields
     names: tuple[str, ...] = ()  # the names of the columns, if Spark would misread them
     channel: ForChannel | None = None  # set if the subscriptions come from a channel
-    filing: Filing = Filing(0, 0, 3600)  # how matched rows are filed
+    filing: Filing = Filing(0, 0, 3600)  # how the matched rows are divided into files
 
     @property
     def keeps_extra(self) -> bool:
@@ -104,7 +104,7 @@ class StagedPartition(msgspec.Struct):
 def run_stage(df: DataFrame, stage: Stage) -> list[StagedPartition]:
     """Stage all partitions in one job; return their results, in order."""
     if any("." in name or "`" in name for name in df.columns):
-        # Spark's mapInArrow would read such a name as a path into a struct
+        # Spark's mapInArrow would read a name with a dot or a backtick as a path into a struct
         stage = msgspec.structs.replace(stage, names=tuple(df.columns))
         df = df.toDF(*(f"c{at}" for at in range(len(df.columns))))
     run = send_to_workers(df.sparkSession, stage_partition(stage))
@@ -134,7 +134,7 @@ def stage_partition(stage: Stage) -> Callable[[Iterator[pa.RecordBatch]], Iterat
 
 
 class _Files:
-    """The files of one partition, created on first use. The result is complete after `finish`."""
+    """The files of one partition, created on first use. `staged` is complete after `finish`."""
 
     def __init__(self, folder: str, partition: int, filing: Filing) -> None:
         self.staged = StagedPartition(partition)
@@ -221,7 +221,7 @@ def _stage_rows(
         nodes, told = view.node_lists(*matched), view.subscription_lists(*matched)
     else:  # the routers of the channel know who subscribed to these nodes, or to nodes above them
         nodes = told = view.lowest_members(*matched)
-    # drop rows for which the subscriptions of all matching nodes have ended
+    # drop a row if the subscriptions of all its matching nodes have ended
     kept = pc.greater(pc.list_value_length(told), 0)
     if not pc.any(kept).as_py():
         return

@@ -4,14 +4,14 @@
                     ├──> grain=2013-01-01T09-00, a Parquet file for each
                     └──> grain=mixed, one file for the rows of all other grains
 
-Files are created in the folder of the attempt, and the driver moves them when it commits. Places
-are counted within the partition; numbering.py says how they become numbers.
+Files are created in the folder of the attempt; the driver moves them when it commits the batch.
+Places are counted within the partition; numbering.py says how they become numbers.
 
 A partition writes at most MOST_GRAINS files, however its rows are spread over time. The grains with
 the most rows get a file each. All other rows share one file, sorted by grain within each row group.
 So 10,000 rows of 10,000 days result in 32 files, and readers can skip row groups of the shared file
 by their statistics. If a column determines the grains, the rows wait in an Arrow file until all
-grains of the partition are known; otherwise all rows have the same grain.
+grains of the partition are known; without such a column, all rows have the same grain.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from tidings.spark.outbox.batches.numbering import (
 )
 from tidings.spark.outbox.sealed_files import digest_of
 
-MOST_GRAINS = 32  # the most files of a partition, including the file of mixed grains
+MOST_GRAINS = 32  # a partition has at most this many files, including the file of mixed grains
 MIXED = "grain=mixed"
 
-Grains = npt.NDArray[np.int64]  # for each row, the second at which its grain begins
+Grains = npt.NDArray[np.int64]  # for each row, the start of its grain, in seconds since 1970
 _NONE = np.zeros(0, np.int64)
 
 
@@ -114,7 +114,7 @@ class RowFiles:
         self._waiting_path.unlink()
 
     def close(self) -> None:
-        """Close the files, which may be incomplete."""
+        """Close the files as they are, complete or not."""
         for one in (self._waiting, self._writers):
             if one is not None:
                 one.close()
@@ -171,7 +171,7 @@ class _Writers:
         self._made: list[tuple[str, str]] = []  # name and grain
         self._rows: Counter[str] = Counter()
         self._chosen = chosen
-        # by the index of the grain; the last file is for mixed grains
+        # keys are indexes of grains; the last index is for the file of mixed grains
         self._open: dict[int, Any] = {}
 
     def put(self, grain: Grains, rows: pa.RecordBatch) -> None:

@@ -24,11 +24,12 @@ NODES, TOLD = "nodes", "subscriptions"
 PLACE, PLACES = "_place", "_places"
 """The place of a row in its partition, and its places among the notifications of its nodes."""
 NOTIFICATION, NUMBERS = "notification", "numbers"
-"""What readers get instead: the number of a row in the outbox, and its numbers at its nodes."""
+"""The columns that readers get instead: the number of a row in the outbox, and its numbers at its
+nodes."""
 
 ALL = 0
-"""The counter of all notifications, like a node that matches everything. Its numbers identify the
-notifications of an outbox; they are not assigned by a channel."""
+"""The counter of all notifications, as if there were a node that matches everything. Its numbers
+identify the notifications of an outbox; they are not assigned by a channel."""
 
 Counts = dict[int, int]  # occurrences by node
 
@@ -71,7 +72,7 @@ def add_before(lists: Any, places: Any, before: Mapping[int, int]) -> Any:
 
 
 def _like(lists: Any, values: Any) -> Any:
-    """Put values into lists of the same lengths as the given lists."""
+    """Cut values into lists that have the same lengths as the given lists."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
     return pa.ListArray.from_arrays(offsets, pa.array(values, pa.int64()))

@@ -4,7 +4,7 @@
     extra   {"zone": "EU", "user": {"age": 5}}    null    {"zone": null}
     batch   id: 1, 2, 3    user: {city: A, age: 5}, null, null    zone: EU, null, null
 
-The values of a tested field become a column if they have one type, and the batch is matched as
+If all values of a tested field have one type, they become a column, and the batch is matched as
 usual. If a field has several types (a number in one row and a text in the next), the rows are
 matched one by one. Nulls are marked as in declared columns; see notifications/null_marks.py.
 """
@@ -41,7 +41,7 @@ def match_open(view: View, good: pa.RecordBatch, extra: Any) -> tuple[Array, Arr
         return view.match_places(good)
     try:
         more = batch_of(_join_all(good, fields, names), view.matcher.null_paths())
-    except NotificationError:  # a field has values of several types
+    except NotificationError:  # a field has values of different types
         return match_rows(view, _join_all(good, fields, tested))
     replaced = {*names, *(NULL_MARK + name for name in names)}
     kept = good.select([name for name in good.schema.names if name not in replaced])
@@ -90,4 +90,4 @@ def _join(declared: Any, more: Any) -> Any:
         return out
     if isinstance(declared, list) and isinstance(more, list):
         return [_join(one, other) for one, other in zip(declared, more, strict=True)]
-    return declared  # a list element without undeclared fields
+    return declared  # this list element has no undeclared fields

@@ -43,7 +43,7 @@ _calls: dict[tuple[str, int, bytes], CallIndex] = {}
 
 
 class PredicateFailed(TidingsError):
-    """A predicate failed, so a call is not decided."""
+    """A predicate failed, so a call could not be decided."""
 
 
 class WorkerHelpers:

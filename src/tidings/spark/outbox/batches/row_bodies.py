@@ -36,8 +36,8 @@ def encode_bodies(
     rows: pa.RecordBatch, extra: str | None, time: str | None, began: int
 ) -> pa.Array:
     """The body of each row. `extra` is the column of undeclared fields, and `time` the column with
-    the time, if there are any; `began` is the time for rows without a time, in microseconds since
-    1970."""
+    the time, if there are such columns; `began` is the time given to rows without a time, in
+    microseconds since 1970."""
     payloads = encode_rows(rows, extra)
     names = [name for name in rows.schema.names if name != extra]
     columns = rows.select(names)
@@ -69,7 +69,7 @@ def read_times(rows: pa.RecordBatch, time: str | None, began: int) -> Numbers:
 
 def _read_subjects(rows: pa.RecordBatch, extra: str | None) -> pa.Array | None:
     """The subjects as bytes, empty where a row has none or one that is too long; None if no row
-    has a subject. If no column is declared, a subject is one of the undeclared fields."""
+    has a subject. If no column is declared for it, a subject is one of the undeclared fields."""
     if SUBJECT in rows.schema.names:
         column = rows.column(SUBJECT)
     elif extra is not None:
@@ -161,7 +161,7 @@ def _with_values(
     bodies: pa.Array, rows: pa.RecordBatch, extra: str | None, odd: Numbers, payloads: list[bytes],
     times: Numbers,
 ) -> pa.Array:  # fmt: skip
-    """The bodies, with the attributes of the rows `odd` added in MessagePack."""
+    """The bodies of rows; the bodies of the rows `odd` also get the attributes, in MessagePack."""
     # imported late, because most workers never need it
     from tidings.network import Refusal, encode_attributes
 
@@ -173,7 +173,7 @@ def _with_values(
         fields = join_fields(strip_nulls(row), None if more is None else msgspec.json.decode(more))
         try:
             content = encode_attributes(fields)
-        except Refusal:  # such as a decimal, which MessagePack does not have
+        except Refusal:  # for example, MessagePack has no decimals
             continue
         subject = "" if subjects is None else subjects[at].as_py().decode()
         found[at] = wrap(About(content, subject, int(times[at])), payloads[at])

@@ -10,4 +10,4 @@ class Counted(IntEnum):
 
     TIMES = 0  # how many notifications matched the node
     NUMBER = 1  # its last number
-    SERIAL = 2  # the serial of the notification with that number
+    SERIAL = 2  # the serial of the notification with the last number

@@ -27,8 +27,8 @@ def add_times(nodes: Any, times: Any, keys: Any, table: Any) -> Any:
 
 @kernel
 def set_last(nodes: Any, numbers: Any, rows: Any, first: int, keys: Any, table: Any) -> Any:
-    """Set the last number of each node, and its serial: numbers int64 [n]; rows int64 [n]: the
-    serial is `first` plus the row. Returns how many nodes are new."""
+    """Set the last number of each node, and the serial of that number: numbers int64 [n]; rows
+    int64 [n]: the serial is `first` plus the row. Returns how many nodes are new."""
     new = 0
     for at in range(len(nodes)):
         place = find_place(nodes[at], keys)
@@ -50,7 +50,7 @@ def clear(node: int, keys: Any, table: Any) -> None:
 
 @kernel
 def move(keys: Any, table: Any, new_keys: Any, new_table: Any) -> None:
-    """Copy all nodes to an empty table, of arrays new_keys and new_table."""
+    """Copy all nodes to an empty table, which has the arrays new_keys and new_table."""
     for at in range(len(keys)):
         if keys[at] != 0:
             place = find_place(keys[at], new_keys)

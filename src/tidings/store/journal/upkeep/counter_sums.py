@@ -25,11 +25,11 @@ class CounterSums:
 
     def __init__(self) -> None:
         self._times: dict[int, int] = {}
-        self._last: dict[int, tuple[int, int]] = {}  # the last number and its serial
+        self._last: dict[int, tuple[int, int]] = {}  # by node: the last number, and its serial
         self._keys: Numbers = np.zeros(0, np.int64)
         self._table: Numbers = np.zeros((0, len(Counted)), np.int64)
-        self._used = 0  # keys in the table
-        self._highest = 0  # the highest number of a node that a notification mentioned
+        self._used = 0  # the number of keys in the table
+        self._highest = 0  # the highest node number in any notification
 
     def add(self, record: Record) -> None:
         times, last, highest = self._times, self._last, self._highest
@@ -54,7 +54,7 @@ class CounterSums:
         )
 
     def _make_room(self, more: int) -> None:
-        """Make room for this many more nodes."""
+        """Make room for `more` further nodes."""
         from tidings.store.journal.upkeep import counter_kernels as kernels
 
         size = max(SMALLEST, 1 << (2 * (self._used + more)).bit_length())
@@ -64,7 +64,7 @@ class CounterSums:
             self._keys, self._table = keys, table
 
     def forget(self, node: int) -> None:
-        """Restart the count of a node, because it was added or removed."""
+        """Restart the count of a node that was added or removed."""
         self._times.pop(node, None)
         self._last.pop(node, None)
         if self._used:
@@ -85,8 +85,8 @@ class CounterSums:
             number, serial = row[Counted.NUMBER], row[Counted.SERIAL]
             counter = counters.setdefault(node, Counter())
             counter.total += row[Counted.TIMES]
-            # `_last` may have a later number than the table; if it has no number of this node, the
-            # table's number counts, even if it is lower than the counter's
+            # `_last` may have a later number than the table; if `_last` has no number of this node,
+            # the number in the table counts, even if it is lower than that in the counter
             if number and (number > counter.count or node not in self._last):
                 counter.count, counter.latest = number, serial
         highest = int(self._keys.max(initial=0))

@@ -3,10 +3,10 @@
     position ──entries──> end          a state at the position + summary = the state at the end
 
 So a checkpoint need not read the entries since the previous one again. Notifications are only
-counted (see counter_sums.py); all other entries are few, and are kept as they are. A node that is
-added or removed starts with new counters, and a source has its stamp in its progress. These cases
-are handled when an entry is added; apart from them, the order between notifications and other
-entries does not matter.
+counted (see counter_sums.py); all other entries are few, and are kept as they are. The order
+between notifications and other entries matters in only two cases, which are handled when an entry
+is added: a node that is added or removed starts with new counters, and the stamp of a source is
+part of its progress.
 
 If a summary can't continue, a new one begins at the end of the log, and the checkpoint reads the
 log up to that position.
@@ -23,7 +23,7 @@ from tidings.store.journal.rows import Rows
 from tidings.store.journal.state import Counting, JournalState
 from tidings.store.journal.upkeep.counter_sums import CounterSums
 
-MOST_THINGS = 100_000  # entries that are kept as they are, about 40 MB
+MOST_THINGS = 100_000  # the most entries that are kept unchanged; they take about 40 MB
 
 
 class Summary:
@@ -32,7 +32,7 @@ class Summary:
     def __init__(self, start: Position) -> None:
         self.start = start
         self._things: list[t.Small | Rows] = []
-        self._many = 0  # the number of entries; each change of a subscription counts
+        self._many = 0  # the number of entries; each change to a subscription counts as one
         self._tally = CounterSums()
         self._serial = 0
         self._publishers: dict[str, int] = {}

@@ -3,9 +3,9 @@ for a checkpoint.
 
     checkpoint ──walk──> start of the summary ──summary──> end of the log ──> the next checkpoint
 
-The walk is empty, except for the first checkpoint after a start or after a failure. So a checkpoint
-does not notice data that was damaged on the disk after it was written, and it does not need that
-data. Readers of the log notice the damage.
+The walk is empty, except for the first checkpoint after a start or after a failure. So the
+checkpoint does not notice if data is damaged on the disk after the data was written, and does not
+need that data. Readers of the log notice the damage.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ CHECKPOINT_BYTES = 64 << 20
 
 
 class Upkeep:
-    """The checkpoint of a journal, and a summary of the entries since. Callers hold the lock of the
-    journal's files, except for `state_at`."""
+    """The checkpoint of a journal, and a summary of the entries since then. Callers must hold the
+    lock of the journal's files, except when they call `state_at`."""
 
     def __init__(
         self, log: GroupLog, segments: Segments, retention: Retention, since: Position, size: int
@@ -50,8 +50,8 @@ class Upkeep:
             self.begin_summary()
 
     def take_summary(self) -> Summary:
-        """A summary of all entries up to now. If no checkpoint is made from it, the next checkpoint
-        reads these entries from the log."""
+        """A summary of all entries up to now. If no checkpoint is made from the summary, the next
+        checkpoint reads these entries from the log."""
         taken = self._summary
         self.begin_summary()
         return taken
@@ -79,8 +79,8 @@ class Upkeep:
 
     def droppable(self) -> list[int]:
         """Segments that can be dropped now. Segments after the checkpoint can be dropped only after
-        a new checkpoint. With many nodes, a checkpoint is large; then it does not pay to write one
-        only to drop segments."""
+        a new checkpoint. With many nodes, a checkpoint is large, so it is not worthwhile to write
+        one only to drop segments."""
         pays = 4 * self.size <= max(CHECKPOINT_BYTES, self.since_checkpoint())
         found = self._segments.droppable(self._retention, self.unneeded)
         return [first for first in found if pays or first < self.since.segment]
@@ -97,8 +97,8 @@ class Upkeep:
 
 
 def walk_to(state: JournalState, log: GroupLog, end: Position, *, is_told: bool = False) -> None:
-    """Apply the groups of a log up to a position. Damage is an error, unless all subscribers were
-    told of a break (`is_told`)."""
+    """Apply the groups of a log up to a position. Damage is an error, unless a break was announced
+    to all subscribers (`is_told`)."""
     if state.at.number < end.number:
         walk, counting = log.walk(state.at, end), Counting(state)
         for group in walk:

@@ -43,7 +43,7 @@ class IdleRun(msgspec.Struct, frozen=True):
     channels: int
     opened: float  # channels per second, from the first to the last subscription
     seconds: float  # that were measured
-    pulses: int  # pulses that reached the subscribers meanwhile; each pulse is for all channels
+    pulses: int  # pulses that reached the subscribers in that time; each pulse is for all channels
     routers: list[RouterCost]
 
 
@@ -69,7 +69,7 @@ async def _measure(folder: Path, channels: int, note: Callable[[str], None]) -> 
         tasks = [asyncio.create_task(_repeat(roots.tick, times.beat)),
                  asyncio.create_task(_repeat(below.tick, times.resubscribe))]  # fmt: skip
         await below.connect(ports[-1])
-        await asyncio.sleep(3)  # let the routers finish the work that they do once after a start
+        await asyncio.sleep(3)  # let the routers finish the work that they do only after a start
         memory = [resident_memory(one.pid)[1] for one in processes]
         first = await _watch(ports, processes, MEASURED / 3)
         note(f"channels: opening {channels:,}")

@@ -1,6 +1,7 @@
-"""Both ends of idle channels. They send the same messages as a rendezvous point and a subscriber of
-a channel in which nothing is published, and keep no other state. So a single process can be both
-ends of ten thousand channels, and only the routers between them are measured."""
+"""Both ends of idle channels. The two ends send the messages that a rendezvous point and a
+subscriber send in a channel in which nothing is published, and keep only the state that this needs.
+So a single process can be both ends of ten thousand channels, and only the routers between them are
+measured."""
 
 from __future__ import annotations
 

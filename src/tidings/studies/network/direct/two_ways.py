@@ -1,4 +1,5 @@
-"""The same notifications through three routers, and over a second link to the rendezvous point.
+"""The measurements of the same notifications on two ways: through three routers, and over a second
+link to the rendezvous point.
 
     publisher ──> [rendezvous point] ──> [router] ──> [router] ──> [router] ──> one subscriber
                           └────────────────── second link ──────────────────────────┘

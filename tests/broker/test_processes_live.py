@@ -354,7 +354,7 @@ def test_two_nodes_above_and_a_limit_for_one_channel(tree: Tree) -> None:
                 reader.subscribe("n = 3", timeout=PATIENCE),
                 reader.subscribe("n = 4", timeout=PATIENCE),
             ):
-                with pytest.raises(TimedOut, match="the subscription is not in force"):
+                with pytest.raises(TimedOut, match="the subscription was not confirmed"):
                     await tea.subscribe("n = 4", timeout=1.5).__aenter__()
                 await tea.publish({"n": 1}, b"tea")
                 await reader.publish({"n": 1}, b"fx")

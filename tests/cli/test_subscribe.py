@@ -252,7 +252,7 @@ def test_a_publisher_whose_router_has_no_way_up(run: Run, tmp_path: Path) -> Non
         assert "no answer arrived for 5 seconds: 0 of 1 notifications are acknowledged" in ended.err
         ended = run("subscribe", "n > 0", *there)
         assert ended.code == 2
-        assert "the subscription is not in force after 5 seconds" in ended.err
+        assert "the subscription was not confirmed after 5 seconds" in ended.err
     finally:
         edge.stop()
 

@@ -36,8 +36,13 @@ def test_an_ontology_without_synonyms_has_the_fingerprint_of_before() -> None:
         ({"mlb": "kbo"}, {}, "found the topic 'mlb' as a synonym, expected a name that is not a "
                             "topic"),
         ({"a": "b"}, {}, "found the synonym 'a' of 'b', which is not a topic"),
-        ({}, {"x": ["mlb"]}, "found 'x' as a retired topic, expected a topic of the ontology, with "
-                             "replacements that are topics and not retired"),
+        ({}, {"x": ["mlb"]}, "found the retired topic 'x', which is not in the ontology; expected "
+                             "a topic of the ontology"),
+        ({}, {"mlb": ["x"]}, "found 'x' as a replacement of the retired topic 'mlb', expected a "
+                             "topic of the ontology that is not retired"),
+        ({}, {"mlb": ["kbo"], "kbo": []}, "found 'kbo' as a replacement of the retired topic "
+                                          "'mlb', expected a topic of the ontology that is not "
+                                          "retired"),
         ({}, {"baseball": ["sports"]}, "found the topic 'kbo' under a retired topic, expected no "
                                        "topic there"),
     ],

@@ -124,7 +124,7 @@ def test_a_folder_that_is_no_snapshot_is_left_alone(tmp_path: Path) -> None:
 def test_ids_that_no_column_holds_are_refused(tmp_path: Path) -> None:
     matcher = Matcher()
     matcher.add(("a", 1), "x > 1")
-    with pytest.raises(TidingsError, match="found ids of tuple, expected"):
+    with pytest.raises(TidingsError, match="found ids with the types tuple; expected"):
         matcher.save(tmp_path / "snapshot")
     assert list(tmp_path.iterdir()) == []
 

@@ -83,8 +83,8 @@ def _deep() -> dict[str, Any]:
     [
         ({"a": b"x"}, "attribute a: found a value of type bytes, expected a number"),
         ({"a": object()}, "attribute a: found a value of type object, expected"),
-        ({"a": {1: 2}}, "attribute a: found a map with the key 1, expected a string"),
-        ({5: 2}, "attribute 5: found a map with the key 5, expected a string"),
+        ({"a": {1: 2}}, "attribute a: found the key 1 in a mapping, expected a string"),
+        ({5: 2}, "attribute 5: found the key 5 in a mapping, expected a string"),
         (_deep(), "attribute a: found more than 100 levels of nested values"),
         ([1], "found attributes of type list, expected a mapping, or bytes"),
         ({"a": "x\ud800"}, "attributes: found an unpaired surrogate, U+D800, expected valid"),

@@ -69,7 +69,7 @@ def test_leaving_waits_for_those_that_did_not_time_out(root: Root) -> None:
 def test_a_subscription_that_does_not_come_into_force(root: Root) -> None:
     with connect_blocking(root.address, token="secret", times=FAST) as agent:
         root.stop()
-        with pytest.raises(TimedOut, match=r"is not in force after 0\.2 seconds"):
+        with pytest.raises(TimedOut, match=r"was not confirmed after 0\.2 seconds"):
             agent.subscribe("n > 0", timeout=SOON)
         root.start()
         with agent.subscribe("n > 0", timeout=60) as told:

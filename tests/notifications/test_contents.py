@@ -67,7 +67,7 @@ def test_xml() -> None:
         (b"\x81\x01\x02", "the notification is not a map in MessagePack: Expected `str`"),
         (b"\x81\xa1a\xc4\x01x", "attribute a: found bytes, expected a JSON value or a time"),
         (b"\x81\xa1a\xd4\x05x", "attribute a: found an extension of type 5"),
-        (b"\x81\xa1a\x81\x01\x02", "attribute a: found a map with the key 1, expected a string"),
+        (b"\x81\xa1a\x81\x01\x02", "attribute a: found the key 1 in a mapping, expected a string"),
         (b"\x81\xa1a" + b"\x91" * 120 + b"\x01", "attribute a: found more than 100 levels"),
         (b"<n>", "the notification is not valid XML: no element found: line 1, column 3"),
         (b"<n>text</n>", "XML, line 1: element n: found text, expected elements only"),

@@ -58,7 +58,7 @@ class OwnerAddress:
 
 
 class OwnerFolder:
-    """The owner of a channel's folder, which has a socket there."""
+    """An owner that listens on a socket in the channel's folder."""
 
     def __init__(self, folder: Path) -> None:
         self.where = str(folder)

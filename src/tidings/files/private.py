@@ -25,7 +25,7 @@ def make_folder(path: str | Path) -> None:
         missing.append(one)
     for one in reversed(missing):
         one.mkdir(FOLDER, exist_ok=True)
-    if not path.is_dir():  # raise the error of `Path.mkdir`
+    if not path.is_dir():  # a file, so `mkdir` raises its usual error
         path.mkdir(FOLDER)
 
 

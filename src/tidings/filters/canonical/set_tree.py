@@ -166,7 +166,7 @@ class SetTreeBuilder:
     ) -> Node:
         """Join all items into one node that has one test per term.
 
-        x > 1 AND (x < 9 AND y = 2)   ->   x > 1 AND x < 9 AND y = 2
+        x > 1 AND (x < 9 AND y = 2)   ->   x BETWEEN 1 AND 9, ends excluded, AND y = 2
         x = 1 OR x IN (2, 3)          ->   x IN (1, 2, 3)
         """
         tests: dict[str, list[ValueSet]] = {}

@@ -142,13 +142,15 @@ def _id_column(ids: Ids) -> Any:
     if isinstance(ids, pa.ChunkedArray):
         return ids.combine_chunks()
     kinds = {type(id_) for id_ in ids}
-    found = ", ".join(sorted(kind.__name__ for kind in kinds))
+    found = f"the types {', '.join(sorted(kind.__name__ for kind in kinds))}"
     try:
         if kinds <= {int} or kinds <= {str}:
             return pa.array(ids, pa.int64() if kinds == {int} else pa.string())
     except (OverflowError, UnicodeEncodeError):
         found = "more than 64 bits" if kinds == {int} else "invalid Unicode"
-    raise SnapshotError(f"found ids of {found}, expected all strings or all 64-bit integers")
+    raise SnapshotError(
+        f"found ids with {found}; expected ids that are all strings or all 64-bit integers"
+    )
 
 
 def read(

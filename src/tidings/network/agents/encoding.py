@@ -137,7 +137,7 @@ class _Converting:
 
 def _key(key: Any, name: Any) -> str:
     if not isinstance(key, str):
-        raise Refusal(f"attribute {name}: found a map with the key {key!r}, expected a string")
+        raise Refusal(f"attribute {name}: found the key {key!r} in a mapping, expected a string")
     return key
 
 

@@ -72,7 +72,7 @@ class Subscription:
                     await self._agent.wait_for_change()
         except TimeoutError:
             self.close()
-            raise self._agent.overdue("the subscription is not in force", self._timeout) from None
+            raise self._agent.overdue("the subscription was not confirmed", self._timeout) from None
         except BaseException:
             self.close()
             raise

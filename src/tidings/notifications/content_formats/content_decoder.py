@@ -64,7 +64,7 @@ def _check(value: Any, name: str, levels: int) -> None:
         for key, one in value.items() if isinstance(value, dict) else enumerate(value):
             if isinstance(value, dict) and not isinstance(key, str):
                 raise NotificationError(
-                    f"attribute {name}: found a map with the key {key!r}, expected a string"
+                    f"attribute {name}: found the key {key!r} in a mapping, expected a string"
                 )
             _check(one, name, levels - 1)
     elif isinstance(value, bytes | msgspec.msgpack.Ext):

@@ -55,7 +55,7 @@ class ForwardedMerit:
         self._postings.take_growth(grown)
 
     def note(self, terms: tuple[Term, ...], nodes: Sequence[Hashable], now: float) -> None:
-        """Note that a message was forwarded to the subscribers of some nodes."""
+        """Record that a message was forwarded to the subscribers of these nodes."""
         if terms and nodes:
             self._pending.append((terms, tuple(nodes), now))
 

@@ -146,8 +146,8 @@ class Repository:
             raise TidingsError(f"found {count} subscriptions, expected at least 0")
         if self.related.wants(id_) and (not count or set(self.exact.hops(id_)) != {hop}):
             raise TidingsError(
-                f"found no hop or a second hop for {id_!r}, expected exactly one hop, because this "
-                "subscription wants related messages"
+                f"found {'a second hop' if count else 'no hop'} for {id_!r}, expected exactly one "
+                "hop: this subscription wants related messages"
             )
         self.exact.set_count(id_, hop, count)
         if not count:

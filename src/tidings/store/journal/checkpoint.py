@@ -1,5 +1,5 @@
-"""The state of a journal at one position, stored in a file, so that a start need not read all
-groups.
+"""The state of a journal at one position, stored in a file, so that a process that starts need not
+read all groups.
 
     about, the bulks, then parts of the nodes, of the counters, of the publishers, of the removed
     nodes, of the sources, of the cursors, of the named subscriptions

@@ -19,7 +19,8 @@ import numpy.typing as npt
 from tidings.filters import parse
 from tidings.filters.canonical import covers_among
 
-ATTRIBUTES = 14  # seven clauses of two tests have 128 boxes, so such filters are wide
+# Enough for seven clauses of two tests each. Such a filter has 2**7 boxes, so it is wide.
+ATTRIBUTES = 14
 ON_B = {"b < 1": (True, False, False, False), "b < 2": (True, True, False, False),
         "b >= 1": (False, True, True, False)}  # fmt: skip  # for b = 0, 1, 2 and absent
 Array = npt.NDArray[Any]

@@ -199,7 +199,7 @@ def _receivers(above: FakeRoot, peers: Sequence[RawPeer], given: Sequence[bytes]
         if len(sizes) != 1 or [one.payload for one in its] != [
             one.payload for one in expected if isinstance(one, m.Notification)
         ]:
-            raise EnvironmentProblem("a router did not forward the notifications unchanged")
+            raise EnvironmentProblem("a router changed or reordered notifications")
         (size,) = sizes
         receivers.append(Receiver(peer.link, size, size - len(its[0].payload)))
     return receivers

@@ -20,8 +20,8 @@ from tidings.matching.covering import bounds, ranges
 from tidings.matching.tallies import edge_kernels, tag_kernels
 
 Array = npt.NDArray[Any]
-MOST_SPAN = 8  # a table spans at most LEAST_SPAN, plus this many times the count of its numbers
-LEAST_SPAN = 4096
+# A table with N numbers spans at most LEAST_SPAN + MOST_SPAN * N.
+LEAST_SPAN, MOST_SPAN = 4096, 8
 
 
 class CompiledGraph(NamedTuple):

@@ -173,10 +173,15 @@ def _check_retired(
 ) -> dict[str, tuple[str, ...]]:
     found = {name: tuple(others) for name, others in retired.items()}
     for name, others in found.items():
-        if name not in topics or not set(others) <= topics.keys() - found.keys():
+        if name not in topics:
             raise AttributesError(
-                f"found '{name}' as a retired topic, expected a topic of the ontology, with "
-                "replacements that are topics and not retired"
+                f"found the retired topic '{name}', which is not in the ontology; expected a topic "
+                "of the ontology"
+            )
+        for other in sorted(set(others) - (topics.keys() - found.keys())):
+            raise AttributesError(
+                f"found '{other}' as a replacement of the retired topic '{name}', expected a topic "
+                "of the ontology that is not retired"
             )
     for child, parents in topics.items():
         if not found.keys().isdisjoint(parents):

@@ -13,7 +13,7 @@
     removal.py           the arrays without some filters
     measured_tests.py    how often tests passed, kept from one build of diagrams to the next
     diagram_work.py      the state of one evaluation
-    diagram_kernels.py, thing_kernels.py    the hot loop; units, gates and filters that it decides
+    diagram_kernels.py, signal_kernels.py    the hot loop; units, gates and filters that it decides
     reference/           diagrams as Python objects: the reference for tests, also shown by
                          `tidings explain --implications` and `tidings graph --bdd`
 

@@ -22,7 +22,7 @@ END = 0xFFFFFFFF  # the end of a list of groups
 
 
 class DiagramArrays(NamedTuple):
-    """Everything that the kernels need (T tests, G groups, K classes, F outputs, and N things:
+    """Everything that the kernels need (T tests, G groups, K classes, F outputs, and N signals:
     units and gates)."""
 
     test_column: UInt32  # [T]: the column of the test's term
@@ -38,9 +38,9 @@ class DiagramArrays(NamedTuple):
     leaves: UInt32  # twice the unit, plus its result
     class_edges: UInt32  # [K + 1]: where the edges of a class begin
     edges: UInt32  # twice the number of a group, plus the group's outcome
-    thing_gates: UInt32  # [N + 1]: where the gates that a thing is a part of begin
-    gates: UInt32  # things
-    thing_outputs: UInt32  # [N + 1]: where the slots of a thing begin
+    signal_gates: UInt32  # [N + 1]: where the gates that a signal is a part of begin
+    gates: UInt32  # signals
+    signal_outputs: UInt32  # [N + 1]: where the slots of a signal begin
     outputs: UInt32  # slots
     gate_parts: UInt32  # [N]: twice the gate's part count, plus the outcome that decides the gate
     root_heads: UInt32  # [T]: the first group that waits for a test at the start, or END
@@ -98,16 +98,16 @@ class CompiledDiagrams(msgspec.Struct, frozen=True):
 def compile_plan(plan: Plan, found: Classes) -> CompiledDiagrams:
     """The arrays of a plan and its classes, without edges."""
     groups = [found.groups[at] for at in _group_order(found)]
-    things = len(plan.units) + len(plan.gates)
-    gates_of: list[list[int]] = [[] for _ in range(things)]
-    parts = np.full(things, 2, np.uint32)
+    signals = len(plan.units) + len(plan.gates)
+    gates_of: list[list[int]] = [[] for _ in range(signals)]
+    parts = np.full(signals, 2, np.uint32)
     for gate, (absorbing, items) in enumerate(plan.gates, len(plan.units)):
         parts[gate] = 2 * len(items) + absorbing
         for item in items:
             gates_of[item].append(gate)
-    outputs: list[list[int]] = [[] for _ in range(things)]
-    for slot, thing in plan.outputs:
-        outputs[thing].append(slot)
+    outputs: list[list[int]] = [[] for _ in range(signals)]
+    for slot, signal in plan.outputs:
+        outputs[signal].append(slot)
     set_starts, ends = pack_lists(
         [[end for pair in one for end in pair] for one in plan.tests.intervals]
     )
@@ -115,8 +115,8 @@ def compile_plan(plan: Plan, found: Classes) -> CompiledDiagrams:
         [2 * unit + value for unit, value in one.leaves] for one in found.classes
     )
     class_edges, edges = pack_edges(found, [[] for _ in found.classes])
-    thing_gates, gate_list = pack_lists(gates_of)
-    thing_outputs, output = pack_lists(outputs)
+    signal_gates, gate_list = pack_lists(gates_of)
+    signal_outputs, output = pack_lists(outputs)
     group_test = _numbers(one.test for one in groups)
     roots = queue_roots(group_test[: len(found.classes[0].groups)], len(plan.tests.tests))
     arrays = DiagramArrays(
@@ -133,9 +133,9 @@ def compile_plan(plan: Plan, found: Classes) -> CompiledDiagrams:
         leaves=leaf,
         class_edges=class_edges,
         edges=edges,
-        thing_gates=thing_gates,
+        signal_gates=signal_gates,
         gates=gate_list,
-        thing_outputs=thing_outputs,
+        signal_outputs=signal_outputs,
         outputs=output,
         gate_parts=parts,
         **roots,

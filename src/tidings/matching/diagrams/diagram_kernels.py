@@ -8,7 +8,7 @@ A test is evaluated at most once, by comparing one code, and only if some group 
 test. Every group that waits for the test moves on to a class. To visit a class is to decide the
 units of its leaves, to let its groups wait for their tests, and to follow its edges.
 
-`table` is the pointer table of thing_kernels.py; `arrays` and `work` are two of its named tuples,
+`table` is the pointer table of signal_kernels.py; `arrays` and `work` are two of its named tuples,
 whose definitions give the dtype and shape of each array. `codes` is int64 [C]. Tests and classes
 are integers.
 """
@@ -19,7 +19,7 @@ import numpy as np
 
 from tidings.matching.diagrams.diagram_arrays import END, NO_UNIT
 from tidings.matching.diagrams.diagram_work import RESULTS, STAMP, WORD
-from tidings.matching.diagrams.thing_kernels import (
+from tidings.matching.diagrams.signal_kernels import (
     EVENTS,
     INFERRED,
     SKIPPED,
@@ -46,7 +46,7 @@ def begin(table):  # type: ignore[no-untyped-def]
     if work.now[STAMP] >= LAST_STAMP:
         work.group_state[:] = 0
         work.class_stamp[:] = 0
-        work.thing_state[:] = 0
+        work.signal_state[:] = 0
         work.now[STAMP] = 0
     work.now[STAMP] += 1
     work.now[WORD] = 0

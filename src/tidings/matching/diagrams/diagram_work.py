@@ -41,16 +41,16 @@ class DiagramWork(NamedTuple):
     next_group: UInt32  # [G]
     group_state: Int64  # [G]: 4 * stamp, plus WAITING, DONE, KNOWN_LOW or KNOWN_HIGH
     class_stamp: UInt32  # [K]
-    thing_state: Int64  # [N]: the stamp in the upper half, the number of open parts in the lower
+    signal_state: Int64  # [N]: the stamp in the upper half, the number of open parts in the lower
     stack: UInt32  # classes to visit
-    decided: UInt32  # things to decide, each as twice its number plus its result
+    decided: UInt32  # signals to decide, each as twice its number plus its result
     now: Int64  # [3]: the current stamp, the next word of bits, and the number of results
     results: UInt32  # twice the slot, plus the result, in the order of decisions
 
 
 def new_work(arrays: DiagramArrays, columns: int) -> DiagramWork:
     """The state for an evaluation of these arrays."""
-    groups, classes, things = (
+    groups, classes, signals = (
         len(arrays.group_test),
         len(arrays.class_groups) - 1,
         len(arrays.gate_parts),
@@ -64,9 +64,9 @@ def new_work(arrays: DiagramArrays, columns: int) -> DiagramWork:
         next_group=next_group,
         group_state=np.zeros(groups, np.int64),
         class_stamp=np.zeros(classes, np.uint32),
-        thing_state=np.zeros(things, np.int64),
+        signal_state=np.zeros(signals, np.int64),
         stack=np.zeros(classes + 1, np.uint32),
-        decided=np.zeros(len(arrays.gates) + things + 1, np.uint32),
+        decided=np.zeros(len(arrays.gates) + signals + 1, np.uint32),
         now=np.zeros(3, np.int64),
         results=np.zeros(max(1, len(arrays.outputs)), np.uint32),
     )

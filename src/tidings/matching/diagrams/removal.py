@@ -34,10 +34,10 @@ def remove_filters(
 ) -> CompiledDiagrams:
     """The diagrams without the filters of these slots; a class gets at most `most` edges."""
     arrays = compiled.arrays
-    outputs = _Lists(arrays.thing_outputs, arrays.outputs)
+    outputs = _Lists(arrays.signal_outputs, arrays.outputs)
     outputs = outputs.keep(~np.isin(outputs.items, slots))
     is_needed = _needed_things(arrays, outputs)
-    gates = _Lists(arrays.thing_gates, arrays.gates).keep(is_needed[arrays.gates])
+    gates = _Lists(arrays.signal_gates, arrays.gates).keep(is_needed[arrays.gates])
     leaves = _Lists(arrays.class_leaves, arrays.leaves).keep(is_needed[arrays.leaves >> 1])
     members = _Lists(*compiled.members).keep(is_needed[compiled.members.units])
     stays = members.sizes > 0
@@ -59,9 +59,9 @@ def remove_filters(
             leaves=leaves.items,
             class_edges=edges.starts,
             edges=edges.items,
-            thing_gates=gates.starts,
+            signal_gates=gates.starts,
             gates=gates.items,
-            thing_outputs=outputs.starts,
+            signal_outputs=outputs.starts,
             outputs=outputs.items,
             **queue_roots(group_test[: class_groups[1]], len(arrays.test_column)),
         ),
@@ -90,7 +90,7 @@ def _needed_things(arrays: DiagramArrays, outputs: _Lists) -> Array:
     """For each unit and gate, whether a filter depends on it: the filter is that unit or gate, or
     has it as a part."""
     is_needed = outputs.sizes > 0
-    gates = _Lists(arrays.thing_gates, arrays.gates)
+    gates = _Lists(arrays.signal_gates, arrays.gates)
     part = np.repeat(np.arange(len(is_needed)), gates.sizes)
     before = -1
     while before != (before := int(is_needed.sum())):  # a gate may be a part of another gate

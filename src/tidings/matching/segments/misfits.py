@@ -240,8 +240,9 @@ def _intervals(tests: Tests, rows: Array) -> tuple[Array, Array, Array]:
 
 
 def _find_rest(segment: Segment, types: Types, found: Found) -> dict[str, set[int] | None]:
-    """Find the misfits of residuals. Return, by term, the slots of the filters with a test that
-    does not fit and that also fails for an absent value; None stands for all slots."""
+    """Find the residuals with operands whose types do not fit. Return, by term, the slots of the
+    filters with a test that does not fit and that also fails for an absent value; None stands for
+    all slots."""
     wrong = {
         text: one
         for text, node in segment.opaque.items()

@@ -3,9 +3,9 @@ decision is deterministic and needs no I/O.
 
 Each round measures both revisions, one right after the other, and gives one ratio. If the machine
 is busy for a minute, both revisions are affected, so ratios vary less than times. The confidence
-interval of the median uses order statistics. The true median lies between the k-th lowest and the
-k-th highest of n ratios, with the probability that n tosses of a fair coin give at least k heads
-and at least k tails. The interval assumes nothing about the distribution of times.
+interval of the median uses order statistics. The probability that the true median lies between the
+k-th lowest and the k-th highest of n ratios is the probability that n tosses of a fair coin give at
+least k heads and at least k tails. The interval assumes nothing about the distribution of times.
 """
 
 from __future__ import annotations

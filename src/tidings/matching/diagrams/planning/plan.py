@@ -43,14 +43,14 @@ MOST_CUTS = 4_096  # the most cuts of a term; the masks of its tests have one bi
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """Units and gates, together called things, have one numbering: first all units, then all gates,
-    and each gate comes after its parts."""
+    """Units and gates, together called signals, have one numbering: first all units, then all
+    gates, and each gate comes after its parts."""
 
     tests: OrderedTests
     units: list[Condition]
     are_shared: list[bool]  # whether a unit has shared nodes
     gates: list[tuple[bool, tuple[int, ...]]]  # the absorbing outcome, and the parts
-    outputs: list[tuple[int, int]]  # slot, thing
+    outputs: list[tuple[int, int]]  # slot, signal
     decided: list[tuple[int, bool]]  # (slot, result) of filters that need no test
     left_out: list[int]  # slots whose filters exceed a budget
     split: int  # the number of filters that are split into parts
@@ -80,11 +80,11 @@ def plan_filters(
         if isinstance(condition, bool):
             decided.append((slot, condition))
         else:
-            thing = planner.place_filter(condition)
-            if thing is None:
+            signal = planner.place_filter(condition)
+            if signal is None:
                 left_out.append(slot)
             else:
-                outputs.append((slot, thing))
+                outputs.append((slot, signal))
     return planner.finish(outputs, decided, left_out)
 
 

@@ -1,9 +1,9 @@
-"""Kernels that decide things, that is, units and the gates whose parts they are, and thereby
+"""Kernels that decide signals: a unit decides the gates that it is a part of, and these decide
 filters.
 
 The kernels change these arrays:
 
-    thing_state    the stamp of the event, and how many parts of a thing are open; 0: it is decided
+    signal_state   the stamp of the event, and how many parts of a signal are open (0: decided)
     results        the slots of filters with their results, in the order of decisions
 
 `table` is the pointer table of TABLE; the definitions of its named tuples give the dtype and shape
@@ -30,11 +30,11 @@ views = views_of(*TABLE)
 def is_needed(table, unit):  # type: ignore[no-untyped-def]
     """Whether some filter still depends on a unit."""
     arrays, work, _, _ = views(table)
-    if arrays.thing_outputs[unit] != arrays.thing_outputs[unit + 1]:
+    if arrays.signal_outputs[unit] != arrays.signal_outputs[unit + 1]:
         return True
     decided = work.now[STAMP] << 32
-    for at in range(np.int64(arrays.thing_gates[unit]), np.int64(arrays.thing_gates[unit + 1])):
-        if work.thing_state[arrays.gates[at]] != decided:
+    for at in range(np.int64(arrays.signal_gates[unit]), np.int64(arrays.signal_gates[unit + 1])):
+        if work.signal_state[arrays.gates[at]] != decided:
             return True
     return False
 
@@ -44,29 +44,29 @@ def decide_unit(table, first):  # type: ignore[no-untyped-def]
     """Decide a unit (`first` is twice its number, plus its result), and all gates that are thereby
     decided; append the results of filters to `results`."""
     arrays, work, counts, _ = views(table)
-    decided = work.now[STAMP] << 32  # the state of a decided thing: none of its parts is open
+    decided = work.now[STAMP] << 32  # the state of a decided signal: none of its parts is open
     size = 1
     work.decided[0] = first
     touched, counted = 0, 0
     while size > 0:
         size -= 1
-        thing, value = np.int64(work.decided[size]) >> 1, np.int64(work.decided[size]) & 1
-        if work.thing_state[thing] == decided:
+        signal, value = np.int64(work.decided[size]) >> 1, np.int64(work.decided[size]) & 1
+        if work.signal_state[signal] == decided:
             continue
-        work.thing_state[thing] = decided
+        work.signal_state[signal] = decided
         place = work.now[RESULTS]
-        last = np.int64(arrays.thing_outputs[thing + 1])
-        for at in range(np.int64(arrays.thing_outputs[thing]), last):
+        last = np.int64(arrays.signal_outputs[signal + 1])
+        for at in range(np.int64(arrays.signal_outputs[signal]), last):
             work.results[place] = 2 * arrays.outputs[at] + value
             place += 1
         # only units count here; a gate counted when its first part was decided
-        if arrays.gate_parts[thing] >> 1 == 1:
+        if arrays.gate_parts[signal] >> 1 == 1:
             touched += place - work.now[RESULTS]
         work.now[RESULTS] = place
-        last = np.int64(arrays.thing_gates[thing + 1])
-        for at in range(np.int64(arrays.thing_gates[thing]), last):
+        last = np.int64(arrays.signal_gates[signal + 1])
+        for at in range(np.int64(arrays.signal_gates[signal]), last):
             gate = np.int64(arrays.gates[at])
-            state = work.thing_state[gate]
+            state = work.signal_state[gate]
             if state == decided:
                 continue
             parts = np.int64(arrays.gate_parts[gate])
@@ -79,7 +79,7 @@ def decide_unit(table, first):  # type: ignore[no-untyped-def]
                 work.decided[size] = 2 * gate + value
                 size += 1
                 state = decided + 1  # the gate stays open until it is taken from the stack
-            work.thing_state[gate] = state
+            work.signal_state[gate] = state
     counts.counts[TOUCHED] += touched
     counts.counts[COUNTED] += counted
 

@@ -56,7 +56,7 @@ class ObjectGraph(InterestGraph[Any, Any]):
         self._asking = False
 
     def insert(self, interest: SubscriptionObject) -> ObjectNode:
-        """The node of an object, which is added if it is new."""
+        """Return the node of an object. A new object gets a new node."""
         key = _key_of(interest)
         known = self._by_key.get(key)
         if known is not None:

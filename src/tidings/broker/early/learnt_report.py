@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def report_learnt(learning: Learning) -> m.Inspected:
-    """The combinations of terms that were used most, the settings that were used to learn them and,
-    if there are few terms, their merits. Cost: a search for each of these terms."""
+    """The combinations of terms that were used most often, the settings with which they were learnt
+    and, if there are few terms, the merit of each term. Cost: a search for each of these terms."""
     from tidings.relations import encode_terms
 
     learning.catch_up()

@@ -1,5 +1,5 @@
-"""Kernels that decide signals: a unit decides the gates that it is a part of, and these decide
-filters.
+"""Kernels that evaluate signals. The result of a unit goes to the gates that it is a part of, and
+the results of gates are the results of filters.
 
 The kernels change these arrays:
 

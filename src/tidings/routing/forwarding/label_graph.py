@@ -122,7 +122,7 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
         return found
 
     def sole_neighbour(self) -> Neighbour | None:
-        """The neighbour that subscribes to every node, if no other neighbour has a subscription."""
+        """The only neighbour with subscriptions, provided that it subscribes to every node."""
         if len(self.subscriptions) == 1:
             ((neighbour, count),) = self.subscriptions.items()
             if count == len(self):

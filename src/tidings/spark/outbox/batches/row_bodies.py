@@ -4,8 +4,8 @@
     body      MAGIC, size, [nil, subject, time, nil, types], {"subject": "a.b", "at": "2013-...",
 
 A body is the same as the one that `routing.protocol.wrap` makes, except that numbers may have
-another width. The bodies of all rows are joined from columns, because creating an object for each
-row would take longer than encoding its payload. The attributes are not written again: the payload
+another width. The bodies of all rows are assembled from whole columns, because creating an object
+for each row would take longer than encoding its payload. The attributes are not written again: the payload
 has them.
 """
 

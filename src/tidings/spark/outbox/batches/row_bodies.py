@@ -5,8 +5,8 @@
 
 A body is the same as the one that `routing.protocol.wrap` makes, except that numbers may have
 another width. The bodies of all rows are assembled from whole columns, because creating an object
-for each row would take longer than encoding its payload. The attributes are not written again: the payload
-has them.
+for each row would take longer than encoding its payload. The attributes are not written again: the
+payload has them.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def test_a_router_whose_token_may_not_route_is_told_what_to_write(
     log = Path(tmp_path / "edge.log").read_text()
     assert log.count("may not route") == 1
     assert (
-        "reader: the router above: 'reader' is a router, and its token may not route; expected "
+        "reader: the router above: 'reader' is a router, but its token may not route; expected "
         '{name = "reader", may = ["route"]} among the tokens here'
     ) in log
 

@@ -144,7 +144,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
             with pytest.raises(Refusal, match="'mute' may not subscribe"):
                 await mute.grant("n > 3")
             await refuse(mute, grant, "'mute' may not subscribe here")
-            await refuse(boston, grant, "the grant is for 'milan', and 'boston' presents it")
+            await refuse(boston, grant, "the grant is for 'milan', but 'boston' presents it")
             await refuse(milan, forge(grant, OTHER_PRIVATE), "a key that is not known here; exp.*"
                          r"\[grants\]: tagger")  # fmt: skip
             altered = bytearray(grant.data)

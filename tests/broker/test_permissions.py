@@ -86,7 +86,7 @@ def test_what_each_may() -> None:
 def test_nobody_routes_who_was_not_asked_to(name: str, token: str) -> None:
     found = PermissionRegister(TOKENS).admit(m.Hello(name, token=token, routes=True), NOBODY)
     assert found == (
-        f"'{name}' is a router, and its token may not route; "
+        f"'{name}' is a router, but its token may not route; "
         f'expected {{name = "{name}", may = ["route"]}} among the tokens here'
     )
     # nor does it speak for others by not saying what it is

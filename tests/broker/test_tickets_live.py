@@ -274,7 +274,7 @@ def test_what_is_refused() -> None:
     }  # fmt: skip
     assert all(isinstance(one, str) for one in found)
     for sentence in ("0 bytes that are not a ticket", "a key that is not known here",
-                     "is for 'milan', and 'turin' shows it", "for the channel 'tea', expected 'fx'",
+                     "is for 'milan', but 'turin' shows it", "for the channel 'tea', expected 'fx'",
                      "expired 10", "expected at most 300"):  # fmt: skip
         assert any(sentence in str(one) for one in found), sentence
     with pytest.raises(KeyProblem, match="signing tickets, but no tokens"):

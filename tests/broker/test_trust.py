@@ -487,7 +487,7 @@ def test_routers_pass_on_what_others_publish(tmp_path: Path) -> None:
         node = await world.start("root", tokens=TOKENS)
         refused = await Raw.open(node, world, m.Hello("ann", token="of anybody", routes=True))
         goodbye = await refused.hear_a(m.Goodbye)
-        assert "'ann' is a router, and its token may not route; expected" in goodbye.reason
+        assert "'ann' is a router, but its token may not route; expected" in goodbye.reason
         hello = m.Hello("router", token="of a router", routes=True)
         router = await Raw.open(node, world, hello)
         await router.hear_a(m.Welcome)

@@ -229,7 +229,7 @@ def test_a_channel_that_has_no_relations_any_more(tmp_path: Path) -> None:
     root.settings = None
     root.restart()
     (aside,) = root.interests.refused.values()
-    assert aside.reason == "related=0.7 needs a channel with relations, and this channel has none"
+    assert aside.reason == "related=0.7 needs a channel with relations, but this channel has none"
     root.settings = SETTINGS
     root.restart()
     assert not root.interests.refused

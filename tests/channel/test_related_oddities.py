@@ -89,7 +89,7 @@ def test_a_filter_that_calls_a_predicate_has_nothing_related() -> None:
     functions = {"odd": lambda n: n % 2 == 1}
     found = parse("city = 'Chicago' AND odd(late)", functions=functions)
     relations = ChannelRelations(SETTINGS, Kind(), 10_000)
-    sentence = r"needs a filter that calls no predicate, and this filter calls odd\(late\)"
+    sentence = r"needs a filter that calls no predicate, but this filter calls odd\(late\)"
     with pytest.raises(FilterError, match=sentence):
         relations.check(found, 0.7)
     with pytest.raises(FilterError, match="predicate"):

@@ -86,7 +86,7 @@ def test_who_made_a_subscription(run: Run, log: str) -> None:
     run("subscriptions", "add", log, "his", "dep_delay > 60")  # another one
     assert "his" not in ChangeLog(log).state().owners
     refused = run("subscriptions", "add", log, "x", "a > 1", "--owner", "two\nlines")
-    assert "found the owner 'two\\nlines', expected a text of at most 200 printable" in refused.err
+    assert "found the owner 'two\\nlines', expected at most 200 printable" in refused.err
 
 
 def test_the_log_of_changes(run: Run, log: str) -> None:

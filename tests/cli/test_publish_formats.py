@@ -85,7 +85,7 @@ def test_xml_is_sent_as_it_is(
     [
         ("<!DOCTYPE n [<!ENTITY a 'b'>]>\n<n><x>&a;</x></n>",
          "quotes.xml: XML, line 2: found a document type declaration, expected elements only; "
-         "entities of its own are not used"),
+         "entities that it declares are not supported"),
         ("<n><x>&eacute;</x></n>",
          "quotes.xml, the notification at line 2: XML, line 1: found an entity that XML itself "
          "does not define, expected &amp;"),

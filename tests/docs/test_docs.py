@@ -337,13 +337,13 @@ def test_reserved_word_is_listed(name: str) -> None:
 
 
 BOUNDS = {
-    "length of a text": tokens.MAX_LENGTH,
+    "length of the text of a filter": tokens.MAX_LENGTH,
     "depth of brackets": expression.MAX_DEPTH,
     "length of a regular expression": regular.MAX_PATTERN,
     "positions of a regular expression": regular.MOST_POSITIONS,
     "positions of such a pattern times bytes of a string": regular.MOST_STEPS,
     "text that `concat` makes": functions.MOST_TEXT,
-    "tests of a form whose boxes a graph compares": covering.HEAVY,
+    "tests of a form that a graph compares in full": covering.HEAVY,
     "boxes of a form | 64, or the number of tests if that is more, but not over": (
         rules.MOST_OF_TESTS
     ),

@@ -38,7 +38,7 @@ NAN, INF = math.nan, math.inf
         ("a", None, "'a' has the type 'None': found None, expected a type: boolean, integer"),
         ("a", ["string"], r"'a' has the type '\['string'\]'"),
         ("a", {}, "'a' has no fields, expected names with types"),
-        ("`a", "string", "'`a' is not a valid name: a backquote is not closed"),
+        ("`a", "string", "'`a' is not a valid name: a backtick is not closed"),
         ("a", "decimal", r"expected digits in brackets, such as decimal\(10, 2\)"),
         ("a", "map<string>", "expected ',' and the type of the values"),
     ],

@@ -73,7 +73,7 @@ def test_xml() -> None:
         (b"<n>text</n>", "XML, line 1: element n: found text, expected elements only"),
         (
             b"<n><a>x<b/></a></n>",
-            "element a: found elements together with a text, a type or nil",
+            "element a: found child elements together with text, or with a `type` or `nil`",
         ),
         (b'<n><a type="integer">x</a></n>', "element a: found 'x', expected type 'integer'"),
         (b'<n><a type="double">NaN</a></n>', "element a: found 'NaN', expected type 'double'"),

@@ -90,5 +90,5 @@ def test_a_csv_file_by_way_of_spark(spark: SparkSession, tmp_path: Path) -> None
     assert decoded.reasons == [
         "column 'delay': found 'late', expected an integer of 64 bits",
         "the row could not be split into columns: found '3,,,,x', "
-        "expected one text for each column",
+        "expected one value for each column",
     ]

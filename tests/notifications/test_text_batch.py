@@ -37,7 +37,8 @@ def test_texts_become_values_and_bad_rows_have_reasons() -> None:
     assert decoded.bad_rows.tolist() == [1, 3, 4, 5, 6, 7]
     assert decoded.reasons == [
         "column 'delay': found 'late', expected an integer of 64 bits",
-        "the row could not be split into columns: found '3,\"x', expected one text for each column",
+        "the row could not be split into columns: found '3,\"x', expected one value for each "
+        "column",
         "column 'delay': found '0x10', expected an integer of 64 bits",
         "column 'day': found '2013-02-30', expected a date",
         "column 'delay': found '', expected an integer of 64 bits",
@@ -106,7 +107,7 @@ def test_bytes_that_are_not_text() -> None:
     assert decoded.bad_rows.tolist() == [0, 1]
     assert "found bytes that are not UTF-8" in decoded.reasons[1]
     decoded = decode_text_columns(batch.select(["a"]), pa.schema([("a", pa.string())]))
-    assert decoded.reasons == ["column 'a': found bytes that are not UTF-8, expected a text"]
+    assert decoded.reasons == ["column 'a': found bytes that are not UTF-8, expected text"]
     assert decoded.good.to_pylist() == [{"a": "a"}, {"a": None}]
 
 

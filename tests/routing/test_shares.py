@@ -351,8 +351,8 @@ def test_bytes_of_filters_of_an_owner() -> None:
     for number in range(4):
         assert not one.ask("a", flat(number)).refusal
     assert one.ask("a", flat(4)).refusal == (
-        "found 20 bytes of filters for 'a' with this one, expected at most 16 (bytes beyond the "
-        "first 1,024 of a filter count eightfold); drop other filters first"
+        "found 20 bytes of filters for 'a', including this one, expected at most 16 (bytes beyond "
+        "the first 1,024 of a filter count eightfold); drop other filters first"
     )
     assert not one.ask("a", flat(3)).refusal  # which it has
     assert not one.ask("b", flat(3)).refusal
@@ -368,7 +368,7 @@ def test_filters_of_an_owner_are_counted() -> None:
     assert not one.ask("a", flat(1)).refusal
     assert not one.ask("a", flat(2)).refusal
     refusal = one.ask("a", flat(3)).refusal
-    assert "found 2 filters for 'a' without this one, expected fewer than 2" in refusal
+    assert "found 2 filters for 'a' besides this one, expected fewer than 2" in refusal
 
 
 def test_a_million_filters_that_seldom_match_are_allowed() -> None:

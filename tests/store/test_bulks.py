@@ -509,7 +509,7 @@ def test_a_pipeline_gives_up_the_folder_and_a_rendezvous_point_does_not(
     owner.close()
     journal = opened(tmp_path, 7)
     monkeypatch.setattr(asking, "PATIENCE", 0.1)
-    with pytest.raises(LogError, match=r"owns .* and accepts no changes from commands"):
+    with pytest.raises(LogError, match=r"owns .* but accepts no changes from commands"):
         owner.adopt(Snapshot.build({"f": "x > 1"}))  # this one does not listen
     journal.close()
     assert owner.adopt(Snapshot.build({"f": "x > 9"})) > 5

@@ -177,18 +177,18 @@ def test_ids_of_another_kind_than_those_that_are_there(tmp_path: Path) -> None:
             reader.put_many([("ben", "a = 2"), (7, "a = 1")])
         assert str(caught.value) == (
             f"found the integer 7 as an id, but the ids of the subscriptions in '{tmp_path}' are "
-            f"texts"
+            f"strings"
         )
     assert log.version == 1
     log.drop("ana")
     assert log.id_kind is str  # of the last one
     log.put(7, "a = 1")
     assert log.id_kind is int
-    with pytest.raises(tidings.TidingsError, match=r"^found the text 'ana' .* are integers$"):
+    with pytest.raises(tidings.TidingsError, match=r"^found the string 'ana' .* are integers$"):
         log.put("ana", "a = 1")
     log.forget_before(log.version)
     assert ChangeLog(tmp_path).id_kind is int
-    with pytest.raises(tidings.TidingsError, match=r"^found the text 'ana' .* are integers$"):
+    with pytest.raises(tidings.TidingsError, match=r"^found the string 'ana' .* are integers$"):
         ChangeLog(tmp_path).put("ana", "a = 1")
 
 
@@ -200,7 +200,7 @@ def test_a_log_of_both_kinds_that_was_made_before_they_were_refused(
         ChangeLog(tmp_path).put_many([("ana", "a = 1"), (7, "a = 1")])
     log = ChangeLog(tmp_path)
     for new in ("ben", 8):
-        with pytest.raises(tidings.TidingsError, match=r"texts and integers; drop those of one"):
+        with pytest.raises(tidings.TidingsError, match=r"strings and integers; drop those of one"):
             log.put(new, "a = 1")
     assert log.put("ana", "a = 2") == 3
     assert log.drop(7) == 4

@@ -109,7 +109,7 @@ def test_what_can_not_be_tended_is_said_and_nothing_is_lost(
 
     with monkeypatch.context() as patched:
         patched.setattr(checkpoint, "write", fails)
-        with pytest.raises(EnvironmentProblem, match="can't be tended: no space left"):
+        with pytest.raises(EnvironmentProblem, match="can't be maintained: no space left"):
             journal.tend()
     journal.append(record(200))
     written(journal)

@@ -182,7 +182,7 @@ def test_integer_ids_of_nodes_of_the_rendezvous_point(tmp_path: Path) -> None:
     assert log.id_kind is int
     with pytest.raises(TidingsError, match=rf"^found the id {-node}, expected at least 0"):
         log.put(-node, "n > 4")
-    with pytest.raises(TidingsError, match=r"^found the text 'a' as an id"):
+    with pytest.raises(TidingsError, match=r"^found the string 'a' as an id"):
         log.put("a", "n > 4")
     assert log.put(9, "n > 3") == node + 3
     assert log.subscriptions()[9] == ("n > 3", node)

@@ -1,15 +1,15 @@
 """A running node (router, rendezvous point or preprocessor), with links, a clock and a disk.
 
     frames ─> links ─> messages ─> queues ─> machine (routing) ─> messages ─> links ─> frames
-                  `──> notifications from above, by their fronts alone ────────┘
+                  `──> notifications from above, by their headers alone ───────┘
 
-    server.py         the base of both kinds of node; decides which queue a message waits in
+    server.py         the base of routers and rendezvous points; chooses the queue of each message
     router.py         a running router, which keeps links to the nodes above it
     root.py           a running rendezvous point, which writes to the disk before it acknowledges
     preprocessors/    a running preprocessor, which tags for agents and signs grants
     recompiling.py    compiles the filters of a rendezvous point again, in the background
     connections.py    connections: from stranger to neighbour
-    attention.py      sees to neighbours: silent ones, and idle ones
+    attention.py      closes the links of silent neighbours, and sends beats to idle ones
     listening_server.py    the socket and the background tasks of a node
     admission/        who may connect          queues/    whose turn it is
     links/            links to nodes above, and the channels of a link

@@ -361,7 +361,7 @@ class Connections:
 def _refuse_name(name: str) -> str:
     """The reason why clients may not have this name; empty if there is none."""
     if not name or name.startswith(UPSTREAM[:-1]):
-        return "found no name, expected one in the greeting"
+        return "found no name or a reserved name, expected another one in the greeting"
     if not name.isprintable():
         return f"found the name {name[:80]!r}, expected printable characters"
     return ""

@@ -29,10 +29,10 @@ import time
 NEVER = 1 << 30  # a threshold that is never reached, so Python starts no full collection
 CHECK = 0.2  # seconds between two checks of how many objects are new
 OFTEN = 5.0  # seconds after which new objects are collected, even if they are few
-FEW = 2  # the survivors of up to this many collections of the middle generation count as few
+FEW = 2  # after fewer collections of the middle generation than this, new objects are few
 WHOLE_PART = 1000  # the pause lasts at least this many times as long as the last whole collection
 SELDOM = 3600.0  # seconds after which a whole collection is due
-GROWTH = 1.5  # a whole collection is due when the heap is this many times as large
+GROWTH = 1.5  # a whole collection is due when the heap has grown by this factor since the last one
 
 
 async def collect_seldom() -> None:

@@ -30,7 +30,7 @@ MOST_LISTED = 5_000  # the most links in a report: 3 MB with the longest names
 MOST_CHANNELS = 1_000  # the most channels, or other rows, in a report: 1 MB with long names
 RIGHTS = "rights"  # counts requests that a client had no right to make
 _UNRIGHTFUL = (RIGHTS, "outside", "not granted")  # the counts of requests that lacked a right
-# the order of the kinds in which links are listed; links of a kind with longer queues come first
+# links are listed by kind, in this order; within a kind, those with the longest queues come first
 _ORDER: tuple[m.Kind, ...] = ("above", "router", "agent", "watcher", "direct")
 _KINDS = {kind: number for number, kind in enumerate(_ORDER)}
 

@@ -66,7 +66,7 @@ FEW = 8  # if a buffer has fewer frames, they are read one by one
 LOAD_AGAIN = 10.0  # seconds before another attempt to load kernels
 BETWEEN_WRITES = 0.003  # seconds between two writes of the event loop itself
 TEND_AGAIN = 30.0  # seconds before another attempt to maintain the journal
-ATTEMPTS = 4  # how often a change is tried that must not overlap with changes of nodes
+ATTEMPTS = 4  # how often a change of the whole channel is tried, if nodes change meanwhile
 MOST_TOLD = 200  # the most characters of predicates' names in a status
 
 _REACHED = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # host to listen on -> host to connect to
@@ -354,7 +354,7 @@ class RootNode(Server):
     def take_runs(self, lane: Lane, buffer: bytes, starts: list[int]) -> bool:
         if not self._takes_parts or len(starts) < FEW:
             return False
-        ask_for_kernels()  # many frames: what finds them should be compiled too
+        ask_for_kernels()  # with many frames, the code that finds them should be compiled too
         link = lane.link
         for at, run in find_runs(buffer, starts):
             found = self.connections.permissions_in(link, self.door.channel)
@@ -415,7 +415,7 @@ class RootNode(Server):
         extra: ExtraFields | None,
         kind: Kind,
     ) -> ArrayInterests:
-        """The interests of the channel, with relations if its file describes some."""
+        """The interests of the channel, with relations if the node's file describes any."""
         if self._relations is None:
             return ArrayInterests(None, stored, last, self._limits, extra, self._folder, kind)
         from tidings.channel.related import RelatedArrayInterests
@@ -518,7 +518,7 @@ class RootNode(Server):
             raise EnvironmentProblem(f"the journal {self._path} can't be written at present")
 
     def _start_machine(self, following: Mapping[str, Heard]) -> None:
-        """Continue with another state machine; its life has already begun. Followers count as
+        """Continue with another state machine; its life has already begun. Followers are treated as
         if they had just been heard from, and must acknowledge the changes."""
         machine = self._load_machine()
         machine.stamps.continue_from(self.machine.stamps)

@@ -15,7 +15,7 @@ from tidings.broker.reports import millis, shorten
 from tidings.routing.protocol import messages as m
 from tidings.routing.root import Rendezvous, read_key
 
-# The characters of a stream's name that are shown. Anybody who knows the whole name can hand over
+# How many characters of a stream's name are shown. Anybody who knows the whole name can hand over
 # batches under it.
 SHOWN = 8
 LOOKED_AT = 10_000  # the most named subscriptions that are looked at for a report

@@ -153,7 +153,7 @@ class RouterNode(Server):
     # -- links to nodes above ------------------------------------------------------------------
 
     def _check_links(self, now: float) -> None:
-        """Close the links to nodes above from which no beats arrive."""
+        """Close the links to nodes above from which nothing was heard for too long."""
         super()._check_links(now)
         for one in self.hops.values():
             one.check(now)

@@ -1,7 +1,7 @@
 """A running node: a state machine with links and a clock.
 
     frames ─> links ─> messages ─> publications, backlog ─> machine ─> messages ─> links ─> frames
-                  └──> notifications from above, by their fronts alone ────────────┘
+                  └──> notifications from above, by their headers alone ───────────┘
 
 The class is the base of routers and rendezvous points.
 """
@@ -552,7 +552,7 @@ class Server:
     def transmit(self, out: Iterable[Out]) -> None:
         """Send messages to the neighbours and nodes above that are connected."""
         self._transmit(out)
-        # each message that is sent makes room for a waiting one, and gives credit to its sender
+        # each message that is sent makes room for a waiting one, whose sender then gets new credit
         while more := [*self.channels.links.draw_again(self.now), *self.credit.pay()]:
             self._transmit(more)
         self.apply_back_pressure()
@@ -584,8 +584,8 @@ class Server:
         return self.links.get(name)
 
     def apply_back_pressure(self) -> None:
-        """Read nothing from neighbours while too many bytes are waiting for the disk, or too many
-        messages without credit for a node above."""
+        """Read nothing from neighbours while too many bytes wait for the disk, or for a node above
+        that does not keep up."""
         pausing = (
             self.machine.unsynced_bytes > self.limits.unsynced_bytes or self.is_above_overloaded()
         )
@@ -596,7 +596,7 @@ class Server:
                     link.read("pressure", on=not pausing)
 
     def is_above_overloaded(self) -> bool:
-        """Do too many messages wait for a node above?"""
+        """Do too many bytes wait for a node above?"""
         return False
 
     def _unread_bytes(self, name: Name, number: int) -> int:

@@ -13,7 +13,7 @@ from tidings.routing.protocol import messages as m
 
 
 class Later(Exception):
-    """The owner can't do now what was asked, but may later; the message says why."""
+    """The owner can't do now what was asked; another attempt may succeed. The message says why."""
 
 
 class Work(Protocol):

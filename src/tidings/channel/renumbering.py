@@ -53,13 +53,13 @@ def renumber(
     with the same interest as a node, and `alike` those with the same identity, both by the new
     meaning. Subscribers and named subscriptions continue at the new nodes.
 
-    Before the call, the caller must begin a life, and change nothing afterwards; after the call,
-    the caller must write the journal.
+    The caller must begin a life just before the call, with no other change in between, and must
+    write the journal after the call.
     """
     known, read = ({*Places.of(one).numbers.tolist()} for one in (before, after))
     others = [Placed(node, (), ()) for node in {*nodes} - known]
     memory = journal.memory([*before, *others] if others else before)
-    # a named subscriber that returns gets the lowest number of a node with the same interest
+    # a named subscriber that returns gets, of the nodes with its interest, the lowest number
     named = {one.node for one in memory.cursors.values()} & read & known
     gone = sorted({*nodes} | {node for node in named if min(equal_to(node)) != node})
     if not gone:

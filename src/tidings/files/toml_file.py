@@ -81,7 +81,7 @@ def read_toml(path: Path, error: type[TidingsError]) -> TomlFile:
 
 def find_lines(text: str) -> dict[Place, int]:
     """The line number, counted from 1, of each key and table in a valid text."""
-    # multi-line strings are blanked out, so that nothing in them looks like a key
+    # the contents of strings are blanked out, so that nothing in them looks like a key
     blank = _STRINGS.sub(lambda found: re.sub(r"[^\n\"']", "_", found.group()), text)
     found: dict[Place, int] = {}
     counts: dict[Place, int] = {}

@@ -185,8 +185,8 @@ class Filter:
         return Explanation(matched, [BoxReport(words.explain(text, event, matched))], self.note)
 
     def _restore(self) -> tuple[OwnWords, str] | None:
-        """The hooks with which the filter's original dialect explains filters, and the filter's
-        text in that dialect; None if that dialect has no such hooks."""
+        """If the filter can be restored in a dialect that explains filters in its own words: the
+        hooks of that dialect, and the filter's text in it. Otherwise None."""
         node, declared = self._expression, self._attributes
         if node is None:
             return None

@@ -49,8 +49,8 @@ ODDITIES = {
 }
 
 MOST_LEVELS = 8  # the most levels of an expression that are searched for the reason
-MOST_SEARCHED = 100  # the most conditions on one term in which the smallest conflict is searched
-MOST_TRIED, MOST_WEIGHT = 8, 64  # conflict between terms: the most conditions, and their weight
+MOST_SEARCHED = 100  # the most conditions on one term among which a minimal conflict is sought
+MOST_TRIED, MOST_WEIGHT = 8, 64  # for several terms: the most conditions, and their total weight
 MOST_NAMED = 4  # the most conditions that a reason names
 LONGEST = 60  # the most characters of a condition that a reason quotes
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}

@@ -99,6 +99,6 @@ class TypePreprocessor:
         return self.graph.insert(interest)
 
     def tag(self, notification: Any) -> list[ClassNode]:
-        """Among the nodes of the object's class and of all classes that it inherits from, the
-        lowest nodes."""
+        """The lowest of the nodes of the object's class and of all classes that it inherits
+        from."""
         return self.graph.lowest(self.graph.matching(notification))

@@ -29,7 +29,7 @@ from tidings.graph.node import Node
 from tidings.graph.picture import draw
 from tidings.model import Event, GraphError, pause_gc
 
-PLACING = 100_000  # the most steps for a new filter in each direction, of about 1 µs each
+PLACING = 100_000  # the most steps, of about 1 µs each, for a new filter in each direction
 MOST_DRAWN = 2_000  # the most nodes in a picture that a notebook shows
 FEW = 64  # if there are at most this many candidates, they are compared in any order
 

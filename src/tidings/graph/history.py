@@ -8,7 +8,7 @@
 A substitute may itself have been removed; then its own substitutes are used.
 
 Cost: 8 bytes for each version, and one entry for each removed node. `forget` drops the versions
-that are older than all copies.
+before a given one, such as the version of the oldest copy.
 """
 
 from __future__ import annotations

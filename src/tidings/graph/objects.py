@@ -1,7 +1,7 @@
 """The *application-defined* preprocessor: interests are objects with a method `covers`.
 
     class Range:
-        def covers(self, other): ...        whether everything that matches `other` matches this
+        def covers(self, other): ...        whether all that matches `other` also matches this
         def matches(self, notification): ...
         def key(self): ...                  objects with equal keys share a node
 
@@ -13,8 +13,8 @@ before the graph changes. The answers must agree with the paths that exist alrea
 - every node that covers the object covers every node that the object covers
 
 If the answers disagree, or a method raises an error, GraphError names the objects and the graph
-stays unchanged. So there is a path between two nodes if, and only if, `covers` is true for them.
-Objects that cover each other share a node.
+stays unchanged. So there is a path from one node to another if, and only if, the first covers the
+second. Objects that cover each other share a node.
 
 Cost: a new object needs two calls to `covers` for each node. Tagging calls `matches` only on nodes
 without parents, and on nodes with a parent that matches.
@@ -56,7 +56,7 @@ class ObjectGraph(InterestGraph[Any, Any]):
         self._asking = False
 
     def insert(self, interest: SubscriptionObject) -> ObjectNode:
-        """Return the node of an object. A new object gets a new node."""
+        """Return the node of an object, which is added if it is new."""
         key = _key_of(interest)
         known = self._by_key.get(key)
         if known is not None:

@@ -1,7 +1,7 @@
 """Positions of the nodes of a graph in a picture: nodes lie in layers, and each node lies below all
 nodes that cover it.
 
-    layer      the longest path from a root, so that every edge leads down
+    layer      the length of the longest path from a root, so that every edge leads down
     order      nodes of a layer are sorted by the mean position of their neighbours, alternately
                those above and those below; the order with the fewest crossings wins
     x          as close to the mean of the neighbours as order and sizes allow

@@ -23,10 +23,10 @@
     effort.py       counts the tests that the engine evaluates for an event
     warming.py      loads kernels before the first event needs them
 
-This room deals with filters and events, not with nodes. No other room imports Numba. Users import
-`Matcher` from `tidings`; the exports of the folders are for graph, snapshots, network, broker,
-spark and studies. Start at matcher.py, then segments/segment.py; docs/matching.md explains how
-matching works.
+This room deals with filters and events, not with nodes. No other room imports Numba; the kernels of
+other rooms use the decorators of jit/. Users import `Matcher` from `tidings`; the exports of the
+folders are for other rooms. Start at matcher.py, then segments/segment.py; docs/matching.md
+explains how matching works.
 """
 
 from tidings.matching.matcher import Matcher

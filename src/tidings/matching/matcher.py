@@ -344,10 +344,9 @@ class Matcher(HeldFilters):
         self, batch: pa.RecordBatch, event_of: Callable[[int], Event]
     ) -> tuple[Array, Array] | None:
         """Like `match_pairs`, but the pairs are in any order, and the write buffer is not sealed,
-        which would take milliseconds. The filters in the buffer are matched with single events;
-        `event_of` returns the event of a row. A row is left out if no filter in the buffer can
-        match it. The batch must have no null marks; the method returns None if a filter needs
-        them."""
+        which would take milliseconds. The filters in the buffer are matched with single events, but
+        only for the rows that one of these filters may match; `event_of` returns the event of a
+        row. The batch must have no null marks; the method returns None if a filter needs them."""
         fresh: list[tuple[int, int]] = []
         with self._lock:  # because of the lock, no filter is missed while it moves into a part
             state = self._state
@@ -480,7 +479,7 @@ class Matcher(HeldFilters):
         return _text(filter_) not in self.set_aside and self._parse(filter_).never
 
     def pack_measured(self) -> bytes:
-        """How many events each test of the diagrams has seen and how many have passed it, as bytes
+        """For each test of the diagrams, how many events were seen and how many passed, as bytes
         for a process that builds the diagrams again. This is slow, so a background thread should
         call it."""
         with shorten_turns():

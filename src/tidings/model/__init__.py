@@ -4,7 +4,7 @@
     types.py     the names of the types, and how to parse text as each
     data_types.py, type_text.py    whole types such as list<string>, and how to parse them
     decimals.py                    where decimals lie among doubles
-    type_inference.py              the types of a sample, of Arrow's and of Spark's schemas
+    type_inference.py              the types of a sample, or of an Arrow or Spark schema
     declaration.py                 a declaration of attributes as a tree of types
     toml_strings.py                keys and strings of TOML files
     ids.py       subscription ids

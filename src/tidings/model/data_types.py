@@ -57,9 +57,9 @@ class DataType(msgspec.Struct, frozen=True):
         return next((one.type for one in self.fields if one.name == name), None)
 
     def step(self, name: str) -> DataType | None:
-        """The type of the path in a filter that continues from this type to the field `name`. A
-        path through a list gives a list: on list<struct<price: double>>, price is a
-        list<double>."""
+        """The type of a path in a filter after a step from this type to the field `name`; None if
+        the field is not declared. A path through a list gives a list: on
+        list<struct<price: double>>, price is a list<double>."""
         inner: DataType | None = self
         lists = 0
         while inner is not None and inner.kind == "list":
@@ -96,7 +96,7 @@ class DataType(msgspec.Struct, frozen=True):
 
 
 def quote_field(name: str) -> str:
-    """A field's name, in backquotes unless it is an identifier."""
+    """A field's name, in backticks unless it is an identifier."""
     return name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 

@@ -2,7 +2,7 @@
 
 All numbers have places on one line, which orders them. Integers and decimals lie at their own
 values. A double lies at the shortest decimal that parses back to it, which is what programs print:
-0.1 lies at 0.1, not at 0.1000000000000000055. There is one exception: a double above 2**53 whose
+0.1 lies at 0.1, not at 0.1000000000000000055. There is one exception: a double beyond ±2**53 whose
 value is a 64-bit integer lies at that integer. Doubles are ordered as usual among themselves and
 among integers. So
 

@@ -112,7 +112,7 @@ def _build(entries: list[_Entry], above: Path, problems: list[Problem]) -> dict[
 
 
 def _merge(kind: DataType, below: list[_Entry], path: Path, problems: list[Problem]) -> DataType:
-    """The same type, with the fields added that are declared below it."""
+    """The same type, plus the fields that are declared below it."""
     if kind.kind == "list":
         element = DataType("struct") if kind.element is None else kind.element
         return DataType("list", _merge(element, below, path, problems))

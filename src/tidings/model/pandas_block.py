@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 
-class _Absent:  # no MetaPathFinder: its import takes a tenth as long as that of tidings
+class _Absent:  # no MetaPathFinder: importing that takes a tenth as long as importing tidings
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if name == "pandas":
             raise ModuleNotFoundError("pandas is not loaded in this process", name=name)
@@ -15,7 +15,7 @@ _absent = _Absent()
 
 
 def block_pandas() -> None:
-    """Let imports of pandas fail in this process from now on. Call this only at the start of a
+    """Make imports of pandas fail in this process from now on. Call this only at the start of a
     process.
 
     When pyarrow makes its first array, it imports pandas if pandas is installed, only to recognise

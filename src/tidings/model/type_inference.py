@@ -4,10 +4,10 @@
     {"id": 2, "at": null, "price": 9.5}                    id: integer    at: timestamp
                                                            tags: list<string>    price: double
 
-A `Guess` collects values one by one; its `type` is a type to which all of them belong. A text field
-counts as a date or timestamp only if each of its texts can be read as one. An object counts as a
-map if its keys differ from row to row and its values have one type. If no type fits all values (a
-number in one row, a text in the next), the field has a reason instead of a type.
+A `Guess` collects values one by one; its `type` is a type to which all of them belong. A field
+of strings counts as a date or timestamp only if each of its strings can be parsed as one. An object
+counts as a map if its keys differ from row to row and its values have one type. If no type fits all
+values (a number in one row, a string in the next), the field has a reason instead of a type.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Parses the types and names of declarations, in files, options and arguments alike.
 
     type     boolean | ... | decimal(10, 2) | list<type> | map<type, type> | struct<fields>
-    fields   name: type, ...    a name that is not an identifier stands in `backquotes`
+    fields   name: type, ...    a name that is not an identifier stands in `backticks`
     name     user.city          the field city of user
              `geo.zone`         one name with a dot in it
 
@@ -21,7 +21,7 @@ from tidings.model.errors import AttributesError
 from tidings.model.types import Type
 
 MOST_DIGITS = 76
-"""The most digits of a decimal; Spark has at most 38, Arrow 76."""
+"""The most digits of a decimal: Spark allows 38, Arrow 76."""
 DEEPEST = 32
 
 _ALIASES: dict[Type, str] = {
@@ -57,19 +57,19 @@ def parse_type(text: str) -> DataType:
 
 
 def parse_name(text: str) -> Path:
-    """Read the name of an attribute as a path; dots in backquotes are part of a name."""
+    """Read the name of an attribute as a path; dots in backticks are part of a name."""
     steps: list[str] = []
     at = 0
     while True:
         if text[at : at + 1] == "`":
             found = re.compile(r"`((?:[^`]|``)*)`").match(text, at)
             if found is None:
-                raise AttributesError(f"'{text}' is not a valid name: a backquote is not closed")
+                raise AttributesError(f"'{text}' is not a valid name: a backtick is not closed")
             steps.append(found[1].replace("``", "`"))
             at = found.end()
             if at < len(text) and text[at] != ".":
                 raise AttributesError(
-                    f"'{text}' is not a valid name: found '{text[at]}' after a backquote, "
+                    f"'{text}' is not a valid name: found '{text[at]}' after a backtick, "
                     "expected a dot or the end"
                 )
         else:
@@ -87,7 +87,7 @@ def parse_name(text: str) -> Path:
 def parse_inline(text: str) -> list[tuple[str, str]]:
     """Read `name = type, name = type` as pairs; raise AttributesError for anything else.
 
-    Commas inside brackets and backquotes do not separate pairs.
+    Commas inside brackets and backticks do not separate pairs.
     """
     pairs = []
     for part in _split_commas(text):
@@ -186,7 +186,7 @@ class _Reader:
 
     def _refuse(self, word: str) -> NoReturn:
         if word == "uint64":
-            self._fail("decimal(20, 0), because uint64 exceeds 64-bit integers")
+            self._fail("decimal(20, 0), because a uint64 may not fit in a signed 64-bit integer")
         if word in ("null", "void"):
             self._fail("the type that the values will have, because null is not a type")
         near = difflib.get_close_matches(word, _NAMES, n=1)
@@ -223,14 +223,16 @@ class _Reader:
     def _number(self, what: str, most: int) -> int:
         word = self._peek()
         if not (word.isascii() and word.isdigit()) or int(word) > most:
-            self._fail(f"{what} of at most {most:,}")
+            self._fail(f"{what}, at most {most:,}")
         self._take()
         return int(word)
 
     def _decimal(self, word: str) -> DataType:
         self._need("(", f"digits in brackets, such as {word}(10, 2)")
         precision = self._number("a number of digits", MOST_DIGITS)
-        scale = self._number("digits after the point", precision) if self._skip(",") else 0
+        scale = (
+            self._number("a number of digits after the point", precision) if self._skip(",") else 0
+        )
         if precision == 0:
             self._fail("at least one digit")
         self._need(")")
@@ -287,6 +289,6 @@ class _Reader:
     def _field_name(self) -> str:
         token = self._peek()
         if not re.fullmatch(r"[A-Za-z_0-9]+|`(?:[^`]|``)+`", token):
-            self._fail("the name of a field, in `backquotes` unless it is an identifier")
+            self._fail("the name of a field, in `backticks` unless it is an identifier")
         self._take()
         return token[1:-1].replace("``", "`") if token[0] == "`" else token

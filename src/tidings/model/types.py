@@ -117,7 +117,8 @@ def _read_date(word: str) -> dt.date:
 
 
 def _read_timestamp(word: str) -> dt.datetime:
-    """Parse ISO 8601 as leniently as Spark: one-digit fields, a space for the T, an offset."""
+    """Parse ISO 8601 as leniently as Spark: it allows one-digit fields, a space instead of the T,
+    and an offset."""
     found = _DATE.match(word)
     if not found:
         raise ValueError(f"'{word[:40]}' is not a date or timestamp")
@@ -136,7 +137,7 @@ def _read_timestamp(word: str) -> dt.datetime:
     if int(minutes or 0) > 59:
         raise ValueError(f"the offset of '{word[:40]}' has more than 59 minutes")
     if offset > dt.timedelta(hours=18):
-        raise ValueError(f"the offset of '{word[:40]}' is more than 18 hours from UTC")
+        raise ValueError(f"the offset of '{word[:40]}' from UTC is more than 18 hours")
     if sign == "-":
         offset = -offset
     try:

@@ -34,9 +34,9 @@ Event = Mapping[str, Any]
 
 ABSENT: Final = msgspec.UNSET  # msgspec sets this in the fields that a JSON text lacks
 NULL_MARK: Final = "\0null "
-"""A table has only one kind of null, which counts as absent. To represent null in JSON as well, a
-table has a second, Boolean field. Its name is this mark followed by the name of the first field,
-and it is true where the first field is null in JSON."""
+"""A table has only one kind of null, and it counts as absent. To record that a field is null in
+JSON, a table has a second, Boolean field. Its name is this mark followed by the name of the first
+field, and it is true where the first field is null in JSON."""
 INT_MIN = -(2**63)
 INT_MAX = 2**63 - 1
 _FINER_TIMES = tuple(f"datetime64[{unit}]" for unit in ("ns", "ps", "fs", "as"))  # NumPy's
@@ -81,7 +81,7 @@ def _normalise_other(value: Any) -> Any:
         return None
     if str(getattr(value, "dtype", "")) in _FINER_TIMES:
         value = value.astype("datetime64[us]")
-    item = getattr(value, "item", None)  # a scalar of NumPy, or one like those of Arrow
+    item = getattr(value, "item", None)  # a NumPy scalar, or an array without dimensions
     if callable(item) and getattr(value, "ndim", None) == 0:
         inner = item()
         return normalise(inner) if type(inner) is not type(value) else value

@@ -109,10 +109,10 @@ class Agent(AgentChannel):
         on_break: Callable[[Break], object] | None = None,
         tag: Tagging | None = None,
     ) -> AgentChannel:
-        """Another channel over the link of this agent, to subscribe and publish there as with the
-        agent itself. Two calls with the same name return the same object until that object is
-        closed. If the router does not serve the channel, `subscribe` and `publish` raise Refusal;
-        the agent asks again every few seconds.
+        """Return another channel over the link of this agent, with the same methods to subscribe
+        and publish as the agent itself. Two calls with the same name return the same object until
+        that object is closed. If the router does not serve the channel, `subscribe` and `publish`
+        raise Refusal; the agent asks again every few seconds.
 
         `tag` says which program tags the notifications that are published in this channel, as in
         `connect`; by default, the rendezvous point of the channel does. With "local" and
@@ -185,13 +185,13 @@ async def connect(
     reach, and another router when that link is lost.
 
     `name` distinguishes the agent from others; `token` is needed if the router requires one.
-    `authorities` is a file with certificates; they are trusted for the router instead of those that
-    this machine trusts. `tls` is used in place of the TLS context that is created here. Raise
-    TimedOut if there is no link after `timeout` seconds. Once connected, the agent reconnects by
-    itself: `on_link` is called with the reason when the link is lost, and with "" when it is back.
-    If the rendezvous point lost the end of its journal, `on_break` is called with a `Break`, which
-    contains the stamps of the lost notifications among those that were acknowledged. Without
-    `on_break`, the next `publish` raises `Broken`.
+    `authorities` is a file of certificates, which are trusted in place of those that this machine
+    trusts. `tls` is used in place of the TLS context that is created here. Raise TimedOut if there
+    is no link after `timeout` seconds. Once connected, the agent reconnects by itself: `on_link` is
+    called with the reason when the link is lost, and with "" when it is back. If the rendezvous
+    point lost the end of its journal, `on_break` is called with a `Break`, which contains the
+    stamps of the acknowledged notifications that were lost. Without `on_break`, the next `publish`
+    raises `Broken`.
 
     `tag` says which program tags the notifications of the agent: the rendezvous point ("root"),
     this process ("local"), or a preprocessor that the agent finds through the channel

@@ -5,7 +5,7 @@
                                                     plan: how each neighbour gets a frame
 
 Adjacent frames that go to a neighbour unchanged are sent as one slice. Only the front of a frame is
-decoded. If its labels are known, nothing is decoded: the plan is looked up by the bytes of the
+decoded, and not even that if its labels are known: the plan is then looked up by the bytes of the
 labels.
 """
 
@@ -124,8 +124,8 @@ class Forwarder:
         self._note(learning, buffer, starts, [(0, self._sole), (len(starts), ())])
 
     def _runs(self, buffer: bytes, starts: list[int]) -> list[tuple[int, Plan]]:
-        """Yield, for each run, its first frame and its plan. A run consists of adjacent frames with
-        the same plan. Cost: one lookup for each frame."""
+        """Return, for each run, its first frame and its plan. A run consists of adjacent frames
+        with the same plan. Cost: one lookup for each frame."""
         runs: list[tuple[int, Plan]] = []
         known, unpack, head = self._plans.known.get, _FRONT.unpack_from, frames.HEAD
         run: Plan | None = None

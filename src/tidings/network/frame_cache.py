@@ -34,9 +34,9 @@ class Chunk:
 
 
 class FrameCache(Cache):
-    """A cache of frames with a limit in bytes. To keep frames, it holds a reference to their
-    buffer; if there are other frames between them, it copies them. An indexed chunk also has a
-    dictionary entry for each mark."""
+    """A cache of frames with a limit in bytes. It keeps the buffers that it is given, and copies
+    their frames only to join small buffers. An indexed chunk also has a dictionary entry for each
+    mark."""
 
     def __init__(self, most_bytes: int = 64 << 20) -> None:
         super().__init__(most_bytes=most_bytes // 8)

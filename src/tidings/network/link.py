@@ -3,7 +3,7 @@
 All messages that are sent in one turn of the event loop are written together. The queue is bounded:
 a neighbour that reads too slowly is disconnected, or misses notifications. A neighbour that missed
 notifications notices this by their numbers, and asks for them. Other messages are few, and are
-never dropped. If even messages that are not notifications pile up, the neighbour is disconnected.
+never dropped; if they pile up nevertheless, the neighbour is disconnected.
 
 A link carries the frames of several channels, each with a number on this link (see frames.py).
 If frames of one channel are written together, they share one switch frame, which names the channel.
@@ -400,8 +400,8 @@ def keep_early(link: Link, early: Early) -> None:
 
 
 def end_with_silence(transport: asyncio.Transport, seconds: float) -> None:
-    """If the other end of a connection is silent, let the system close the connection, because the
-    other end may have vanished without closing it."""
+    """Let the operating system probe a connection whose other end is silent, and close it if the
+    probes stay unanswered: the other end may have vanished without closing the connection."""
     found = transport.get_extra_info("socket")
     if found is None:
         return

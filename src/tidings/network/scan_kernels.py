@@ -1,5 +1,5 @@
-"""Kernels that scan the fronts of frames. They return the same results as `frames.scan` and the
-loop of `Forwarder.forward`, but faster.
+"""Kernels that scan the fronts of frames. They return the same results as `frames.scan` and
+`Forwarder._runs`, but faster.
 
 Known labels are in a hash table with open addressing. Each place in the table has three numbers:
 the offset of the labels in `arena`, their size in bytes (-1 for a free place), and the number of
@@ -87,7 +87,7 @@ def find_runs(
     found: Any,
 ) -> Any:  # fmt: skip
     """From `start` on, find runs of frames with the same plan: their first frames and plans. `done`
-    frames came before these; the plan of the last of them is `last`. Returns how many runs there
+    frames came before these; the plan of the last of them is `last`. Return how many runs there
     are, how many frames were processed, where the next frame begins, and why the scan ended there.
 
     `firsts` and `found` (int64 [n] or more) receive the first frames and the plans.

@@ -16,7 +16,7 @@ from tidings.routing.protocol import frames, messages as m
 
 BUSY = 200_000  # the kernels are loaded after this many frames
 LEAST = 1 << 14  # bytes; smaller buffers are scanned in Python
-MOST_KNOWN = 100_000  # how many labels' plans are cached at most
+MOST_KNOWN = 100_000  # the most labels whose plans are cached
 _MOST_ARENA = 1 << 24  # the most bytes of cached labels
 
 _log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ def load_scan_kernels() -> None:
 
 
 def scan(buffer: bytes, at: int, largest: int) -> tuple[list[int], int]:
-    """The result is the same as that of `frames.scan`."""
+    """Scan frames like `frames.scan`, but with kernels if they are loaded and worthwhile."""
     kernels, numpy = loader.kernels, loader.numpy
     if kernels is None or len(buffer) - at < LEAST:
         return frames.scan(buffer, at, largest)
@@ -144,8 +144,7 @@ class _Table:
         return int(self._kernels.find_place(data, 0, len(labels), places, sizes, self._arena))
 
     def _learn(self, labels: bytes, plan: Any) -> None:
-        """Add the plan of labels. Add the plan of labels; if the cache is full, first forget all
-        other labels."""
+        """Add the plan of labels; if the cache is full, first forget all other labels."""
         full = self._used + len(labels) > _MOST_ARENA or len(self._plans) >= MOST_KNOWN
         if self._known >= MOST_KNOWN or full:
             self.clear()

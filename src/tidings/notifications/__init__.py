@@ -12,12 +12,12 @@ rows.
     extra_fields.py    the fields of a line that are not declared
     null_marks.py      marks that tell an explicit null from an absent field
     json_rows.py       the careful reader, for a line that msgspec refused
-    texts.py           a column of texts read as a type
+    texts.py           a column of strings parsed as a type
     json_texts.py      the way back: rows as payloads
     content_formats/  the attributes of one notification: JSON, MessagePack or XML
 
-Texts are read by the rules of declared attributes, so this room imports from `filters`. This room
-is for other rooms (spark, routing, channel), not for users. Start at decoded.py, then
+Strings are parsed by the rules of declared attributes, so this room imports from `filters`. This
+room is for other rooms (spark, routing, channel), not for users. Start at decoded.py, then
 json_batch.py.
 """
 

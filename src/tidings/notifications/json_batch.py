@@ -15,8 +15,8 @@ columns are built.
 
 Speed, in thousands of lines per second of processor time on one core of a shared machine: 320 to
 450 if at most one line is bad, 140 if numbers are in quotes, 190 if every line is truncated.
-tests/notifications/test_speed.py measured these figures with 65,536 lines of 20 fields each, three
-of them times.
+tests/notifications/test_speed.py measured these figures with 65,536 lines of 20 fields each, of
+which three are dates or timestamps.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tidings.notifications.schema import schema_of
 Decode = Callable[[Any], Any]
 
 PIECE = 4096
-# for a line that is `null`, this raises AttributeError or TypeError
+# for a null line, decoding raises AttributeError or TypeError
 _REFUSALS = (msgspec.DecodeError, ValueError, RecursionError, AttributeError, TypeError)
 
 

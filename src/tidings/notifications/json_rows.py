@@ -43,7 +43,7 @@ def read_line(line: bytes | None, record: Record, *, closed: bool) -> Any:
     """The line as an instance of the record; raises BadLine if it can't be decoded. With `closed`,
     unknown names are refused.
 
-    Dates and timestamps are checked against their declared types, but remain texts.
+    Dates and timestamps are checked against their declared types, but remain strings.
     """
     if line is None:
         raise BadLine("the row is null, expected an object")

@@ -40,7 +40,7 @@ def encode_rows(rows: pa.RecordBatch, extra: str | None = None) -> list[bytes]:
 
 
 def join_fields(declared: Any, more: Any) -> Any:
-    """Add to the declared fields of a value its undeclared fields, which are in `Decoded.extra`."""
+    """Add the undeclared fields of a value, from `Decoded.extra`, to its declared fields."""
     if more is None:
         return declared
     if isinstance(declared, Mapping) and isinstance(more, Mapping):

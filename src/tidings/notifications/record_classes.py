@@ -5,13 +5,13 @@ are read.
     Record   class(f0, f1, f2), of
              f0: int | whole | str | None   f1: class(f0) | None   f2: list[class(f0) | None] | None
 
-msgspec checks names and kinds of values while it parses. msgspec also accepts a text in place of
-any value, and a double in place of an integer. If a field has a mark (see null_marks.py) and an
+msgspec checks names and kinds of values while it parses. msgspec also accepts a string in place
+of any scalar, and a double in place of an integer. If a field has a mark (see null_marks.py) and an
 object lacks the field, its value is ABSENT. Arrow then builds a column from the values if all of
 them have the column's own type (a whole double is accepted as an integer). If Arrow refuses the
 values, those of other types are read one by one.
 
-- msgspec's own parser of times was rejected, because it accepts different texts.
+- msgspec's own parser of times was rejected, because it accepts different strings.
 - Arrow's JSON reader was rejected: it is no faster, and it accepts two objects on one line, or one
   object on two lines.
 - Strict types were rejected: lines with numbers in quotes would take eight times as long.
@@ -96,7 +96,7 @@ class Slot:
             return self._read_mixed(values)
 
     def _read_mixed(self, values: list[Any]) -> tuple[Any, Positions]:
-        """Read all texts together, and all other values one by one."""
+        """Parse all strings together, and read all other values one by one."""
         is_text = np.array([type(value) is str for value in values])
         texts, bad_texts = read_texts(
             pa.array([value for value in values if type(value) is str], pa.string()), self.kind

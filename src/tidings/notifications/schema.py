@@ -2,7 +2,7 @@
 supports.
 
     boolean  integer        double   decimal     string         date    timestamp
-    bool     int8 .. int64  float64  128 or 256  string, large  date32  us, a zone
+    bool     int8 .. int64  float64  128 or 256  string, large  date32  us, any zone
     list           struct    map
     list<>, large  struct<>  map<>
 
@@ -68,8 +68,8 @@ def _bare(path: Path, what: str, example: str) -> AttributesError:
 
 
 def schema_of(declared: pa.Schema | Attributes) -> pa.Schema:
-    """The checked schema of a declaration: tidings supports every type, and no name occurs
-    twice."""
+    """The schema of a declaration, after a check that tidings supports all of its types and that
+    no name occurs twice."""
     schema = arrow_schema(declared) if isinstance(declared, Attributes) else declared
     if not isinstance(schema, pa.Schema):
         raise AttributesError(

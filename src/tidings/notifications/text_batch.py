@@ -5,7 +5,7 @@
               "late"  2013-01-31   null               bad: column 'delay': found 'late', ...
               "3"     null         3,"x               bad: the row could not be split
 
-Spark splits a file into texts. This module reads the texts by the rules for JSON, so that a value
+Spark splits a file into strings. This module parses them by the rules for JSON, so that a value
 means the same in both formats. A cell is null if Spark read it as null.
 """
 
@@ -71,7 +71,7 @@ def _find_corrupt_rows(batch: pa.RecordBatch, corrupt: str) -> dict[int, str]:
     column, _ = _decode_text(batch.column(at).cast(pa.large_binary()))
     return {
         row: f"the row could not be split into columns: found {_quote(column[row].as_py())}, "
-        "expected one text for each column"
+        "expected one value for each column"
         for row in np.flatnonzero(np.asarray(batch.column(at).is_valid())).tolist()
     }
 
@@ -105,7 +105,7 @@ def _read_column(batch: pa.RecordBatch, field: Any) -> tuple[Any, dict[int, str]
         row: f"{what} {_quote(texts[row].as_py())}, expected {describe_type(field.type)}"
         for row in wrong.tolist()
     }
-    told |= dict.fromkeys(undecoded.tolist(), f"{what} bytes that are not UTF-8, expected a text")
+    told |= dict.fromkeys(undecoded.tolist(), f"{what} bytes that are not UTF-8, expected text")
     if not field.nullable:
         for row in np.flatnonzero(np.asarray(values.is_null())).tolist():
             told.setdefault(row, f"{what} null, expected {describe_type(field.type)}")
@@ -113,7 +113,7 @@ def _read_column(batch: pa.RecordBatch, field: Any) -> tuple[Any, dict[int, str]
 
 
 def _decode_text(raw: Any) -> tuple[Any, Positions]:
-    """Bytes as strings. Decode bytes as UTF-8; invalid values become null, and their positions are
+    """Decode values of bytes as UTF-8; invalid values become null, and their positions are
     returned."""
     try:
         return raw.cast(pa.large_string()), np.zeros(0, np.int64)

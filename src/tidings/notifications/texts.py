@@ -1,13 +1,13 @@
-"""Read a column of texts as a type, exactly as `Attributes.read` would read each text.
+"""Parse a column of strings as a type, exactly as `Attributes.read` would parse each string.
 
     texts ──shape──> plain shape      ──Arrow's cast──> values
-               `───> any other shape  ──fit, once per distinct text──> values, or bad
+               `───> any other shape  ──fit, once per distinct string──> values, or bad
 
-A plain shape is a pattern of texts that Arrow reads as tidings does (`2013-01-31`, `-12.5`). A
-plain shape excludes texts that only Arrow accepts (hexadecimal, time zones far from UTC) and texts
-that only tidings accepts (blanks, short dates). A text of the right shape may still be invalid
-(`2013-02-30`). In that case the cast of the whole column fails. A part of the column that fails is
-halved again and again; when it is small, its texts are read one by one.
+A plain shape is a pattern of strings that Arrow parses as tidings does (`2013-01-31`, `-12.5`). A
+plain shape excludes strings that only Arrow accepts (hexadecimal, time zones far from UTC) and
+strings that only tidings accepts (blanks, short dates). A string of the right shape may still be
+invalid (`2013-02-30`). In that case the cast of the whole column fails. A part of the column that
+fails is halved again and again; when it is small, its strings are parsed one by one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SHAPES = {
     "timestamp": rf"\A{_DAY}[T ][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]{{1,6}})?Z?\z",
 }
 _UTC = pa.timestamp("us", "UTC")
-_SMALL = 256  # a column is not halved into parts of fewer texts than this
+_SMALL = 256  # a column is not halved into parts of fewer strings than this
 _NONE: Positions = np.zeros(0, np.int64)
 
 
@@ -57,8 +57,8 @@ def fit(value: Any, kind: Any, name: str) -> Any:
 
 
 def read_texts(texts: Any, kind: Any) -> tuple[Any, Positions]:
-    """The values that texts represent. A text that can't be read gives null, and its position is
-    returned."""
+    """The values that strings represent. A string that can't be parsed gives null, and its position
+    is returned."""
     name = str(type_name(kind))
     if name == "string":
         return texts.cast(kind), _NONE

@@ -19,7 +19,7 @@ class RelationSettings(NamedTuple):
     limit: Limit = Limit()
     store: StoreSettings = StoreSettings()
     order: str = "arrival"
-    """`merit`: under overload, publications of the highest merit go first."""
+    """`merit`: under overload, the publications with the highest merit go first."""
     ageing: float = 600.0
     """Seconds of waiting that raise the merit of a publication by 1."""
     asking: Asking | None = None

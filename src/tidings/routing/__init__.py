@@ -6,7 +6,7 @@
     protocol/     the messages and their encoding; limits; lineage
     early/        bodies that are sent before their notifications, in channels with relations
     forwarding/   routers: the label graph, the neighbours, the owners of nodes
-    learning/     what a node learns from what it forwards, and whom it serves early
+    learning/     what a node learns from what it forwards, and which neighbours get bodies early
     channels/     many channels over the links of one router
     root/         the rendezvous point: nodes, numbers, stamps of publishers, shares of owners
     clients/      subscribers and publishers: every loss is noticed, duplicates are dropped

@@ -1,8 +1,8 @@
 """Copies snapshots from and to an address such as s3://bucket/snapshot.
 
-The copy is kept in a folder named by the snapshot's identity, in the user's cache or, if that can't
-be used, in a temporary folder. So all processes of a machine share one copy; if another snapshot
-replaces the one at the same address, it is copied again. Digests are checked when the copy is
+The copy is kept in a folder named after the snapshot's identity, in the user's cache or, if that
+can't be used, in a temporary folder. So all processes of a machine share one copy. If another
+snapshot replaces the one at an address, the new one is copied. Digests are checked when the copy is
 opened, as for any snapshot.
 """
 

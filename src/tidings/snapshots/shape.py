@@ -47,7 +47,7 @@ class Shape:
         return self.rank(found)
 
     def rank(self, places: Array) -> Array:
-        """Sort positions by falling number of subscriptions, then by node number."""
+        """Sort positions by number of subscriptions, the highest first, then by node number."""
         found: Array = places[np.lexsort((places, -self.members[places]))]
         return found
 

@@ -2,9 +2,9 @@
 
 The key of each node in the sample must be the key of its filter. Each parent must cover the node;
 if the node covers the parent too, the parent must have the higher number. The node is also compared
-with a few other nodes. If one of these nodes covers the node in the sample, it must lie above that
-node, or have a lower number and be covered by it. These few nodes are siblings of the node first,
-then nodes chosen at random.
+with a few other nodes: with siblings first, then with nodes chosen at random. If such a node covers
+the node in the sample, it must lie above that node, unless the two cover each other and the node in
+the sample has the higher number.
 """
 
 from __future__ import annotations

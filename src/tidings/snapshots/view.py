@@ -51,8 +51,8 @@ class View:
         self.parent_starts, self.parents = parents  # int64 [N + D + 1], uint32
         self.member_starts, self.ids = members  # int64 [N + D + 1], an Arrow array
         self.texts_with_names: dict[Id, str] = {}
-        """The filters that have named parts, as SQL, by subscription. If there are changes after
-        the snapshot, the view does not know these filters."""
+        """The filters that have named parts, as SQL, by subscription; empty in a view of a version
+        after the snapshot."""
         self._alive = (np.diff(self.member_starts) > 0).astype(np.uint8)
 
     @property
@@ -130,8 +130,8 @@ class View:
 
     def subscription_lists(self, starts: Array, places: Array) -> Any:
         """The ids of the subscriptions that match each event, for the whole batch at once. With
-        very many matches, the ids may not fit into memory; use `pieces` to divide the batch. Texts
-        of more than 2 GB get 64-bit offsets."""
+        very many matches, the ids may not fit into memory; use `pieces` to divide the batch. If ids
+        are strings of more than 2 GB in total, their offsets have 64 bits."""
         out_starts = np.zeros(len(starts), np.int64)
         tag_kernels.count_members(starts, places, self.member_starts, out_starts)
         out = array_pool.empty(int(out_starts[-1]), np.int64)

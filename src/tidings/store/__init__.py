@@ -8,7 +8,7 @@
         |── reader.py                 reads the changes up to the acknowledged end of the log
         |── change_records.py         changes, as readers get them
         |── log_contents.py           changes and states, as users get them
-        |── compaction.py             drops older segments, behind a checkpoint
+        |── compaction.py             drops segments whose state a checkpoint contains
         `── log_opening.py, before/   logs of dead writers, and of older releases
     declared/       the attributes that the channel declares, by version
     bulks/          subscriptions that were adopted as a whole, in mapped files

@@ -1,6 +1,6 @@
 """ChangeLog: the named subscriptions of a channel, and the changes to them, in order and durable.
 
-Every change has a version. A reader that pins a version sees the same subscriptions in every
+Every change has a version. Readers that pin the same version see the same subscriptions, in any
 process, as long as the log still has that version:
 
     put, drop ----> [ 1 ][ 2 ][ 3 ] ... [ 7 ]     version = 7
@@ -110,9 +110,9 @@ class ChangeLog:
     with `functions`, so all writers should use the same functions. `attributes` are those that the
     caller expects: if the channel declares none yet, and never had a rendezvous point, the first
     change declares them; otherwise each of them must be declared with the same type. Filters
-    already in the log keep their nodes when the declaration changes. Ids are texts or integers, and
-    the ids of all current subscriptions are of the same kind. When a file reaches `segment_bytes`,
-    the next group begins a new file.
+    already in the log keep their nodes when the declaration changes. Ids are strings or integers,
+    and the ids of all current subscriptions are of the same kind. When a file reaches
+    `segment_bytes`, the next group begins a new file.
     """
 
     def __init__(
@@ -319,10 +319,10 @@ class ChangeLog:
         changes in the log, and make those that are missing.
 
         The log is read only when two things are certain: the dead owner can no longer write, and
-        the end mark includes everything that it wrote. They are certain after the owner's successor
-        has sent its greeting, and while this process holds the lock. If the log were read too
-        early, a change could look missing although the successor finds it after the end mark later,
-        and keeps it.
+        the end mark includes everything that it wrote. Both are certain once the owner's successor
+        has sent its greeting, or while this process holds the lock. If the log were read too early,
+        a change could look missing although the successor finds it after the end mark later, and
+        keeps it.
         """
         since, died, left, found = self.version, b"", one.changes, 0
 
@@ -344,7 +344,7 @@ class ChangeLog:
             except Unowned:
                 try:
                     if died:
-                        self._writer.commit([])  # keeps the complete groups of the dead one
+                        self._writer.commit([])  # keeps the complete groups of the dead owner
                         missing()
                     rest = PendingGroup(left, one.declaration, found)
                     if left:
@@ -729,12 +729,11 @@ class ChangeLog:
 
 
 def need_owner(owner: str) -> str:
-    """Check the name of an owner; raises TidingsError if it is too long or has
+    """Check the name of an owner; raises TidingsError if it is too long, or has
     characters that can't be printed."""
     if type(owner) is not str or len(owner) > MOST_OWNER or not (owner.isprintable()):
         raise TidingsError(
-            f"found the owner {owner[:80]!r}, expected a text of at most {MOST_OWNER} printable "
-            "characters"
+            f"found the owner {owner[:80]!r}, expected at most {MOST_OWNER} printable characters"
         )
     return owner
 

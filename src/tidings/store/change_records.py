@@ -3,7 +3,7 @@
     entry (journal/entries.py)                      change
     ---------------------------------------------  -----------------------------------------------
     a named subscription is set or ended (rows)    its id, text, dialect and node
-    the rendezvous point made a node               a subscription whose id is made of the node
+    the rendezvous point made a node               a subscription whose id is made from its number
     the rendezvous point removed such a node       that subscription ended
     subscriptions were adopted as a whole          none: readers get the entry itself, or
                                                    `AdoptedHere` if they want only changes
@@ -119,7 +119,7 @@ def last_version(records: Iterable[bytes]) -> int:
 
 def read_groups(walk: Walk, version: int, after: int, folder: Path, last: int) -> Iterator[Found]:
     """The changes, adoptions and declarations after the version `after`, from a walk that begins at
-    a version; raises LogError at the first damage, and Gap if changes were lost. `last` is the
+    `version`; raises LogError at the first damage, and Gap if changes were lost. `last` is the
     latest acknowledged version."""
     for group in walk:
         if walk.damages:

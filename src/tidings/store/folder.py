@@ -6,7 +6,7 @@
     channel                        the version of this format
     lock                           held while a process writes, or makes the log readable
     owner                          held by the owner, as long as it runs
-    socket                         the owner takes changes of commands here: see owner/
+    socket                         the owner accepts changes from commands here: see owner/
     numbers/                       the numbers of pipelines' notifications: see numbers/
     bulks/                         subscriptions that were adopted as a whole: see bulks/
     snapshots/                     compiled subscriptions of pipelines

@@ -122,8 +122,8 @@ class KnownLog:
         return self.owners.get(id_, "")
 
     def need_adoptable(self, snapshot: Snapshot, folder: Path) -> None:
-        """Raise TidingsError if an id of a snapshot is already in use, or is not of the log's type
-        of ids."""
+        """Raise TidingsError if an id of a snapshot is already in use, or is not of the type of the
+        log's ids."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

@@ -1,6 +1,6 @@
 """The ids of the subscriptions of a channel, and their type.
 
-The ids of all subscriptions are texts, or all are integers, because a snapshot can hold only one
+The ids of all subscriptions are strings, or all are integers, because a snapshot can hold only one
 kind. Nodes that a rendezvous point created have ids of that kind too. Logs that were written before
 this rule existed can have both kinds of ids. The subscriptions in a log with both kinds can be
 changed and dropped, but new ids are refused until only one kind is left.
@@ -19,7 +19,7 @@ RESERVED = re.compile(r"node [0-9]+")  # see `anonymous_id` in journal/entries.p
 
 
 class LiveIds:
-    """The node of each subscription, by id, and how many of the ids are texts."""
+    """The node of each subscription, by id, and how many of the ids are strings."""
 
     def __init__(self, nodes: Mapping[Id, int]) -> None:
         self.nodes: MutableMapping[Id, int] = dict(nodes)
@@ -91,10 +91,10 @@ class ProjectedIds:
     def _other_kind(self, id_: Id, counts: dict[type, int]) -> str:
         if all(counts.values()):
             return (
-                f"the ids of the subscriptions in '{self._folder}' are texts and integers; drop "
+                f"the ids of the subscriptions in '{self._folder}' are strings and integers; drop "
                 "those of one kind before you add new ones"
             )
-        found, others = ("text", "integers") if type(id_) is str else ("integer", "texts")
+        found, others = ("string", "integers") if type(id_) is str else ("integer", "strings")
         return (
             f"found the {found} {id_!r:.80} as an id, but the ids of the subscriptions in "
             f"'{self._folder}' are {others}"

@@ -44,7 +44,7 @@ class DirectTickets:
     def read(self, text: str, agent: str, now: float) -> DirectTicket | str:
         """The ticket that an agent shows, or the reason why it is refused."""
         body, _, mac = text.removeprefix(PREFIX).partition(".")
-        # compare bytes: a text that is not ASCII can't be compared in constant time
+        # compare bytes: text that is not ASCII can't be compared in constant time
         if not hmac.compare_digest(mac.encode(errors="replace"), self._sign(body).encode()):
             return "the ticket for a direct link is not known here"
         try:

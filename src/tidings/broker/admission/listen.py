@@ -24,10 +24,10 @@ class Address(msgspec.Struct, frozen=True):
 class Direct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The agents to which a rendezvous point offers links that bypass the tree. For each agent, the
     neighbours that get the same notifications are counted, over all nodes from the agent's router
-    to the rendezvous point, and including the agent. An agent gets an offer if there are at most
-    `most`; with 0, no agent gets an offer. There are at most `links` such links. `address` is the
-    address at which agents reach the rendezvous point, if it differs from the address on which the
-    rendezvous point listens."""
+    to the rendezvous point; the agent itself counts too. An agent gets an offer if the count is at
+    most `most`; with 0, no agent gets an offer. There are at most `links` such links. `address` is
+    the address at which agents reach the rendezvous point, if it differs from the address on which
+    the rendezvous point listens."""
 
     most: Annotated[int, msgspec.Meta(ge=0, le=1000)]
     address: str = ""

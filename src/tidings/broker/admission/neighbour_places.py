@@ -1,4 +1,4 @@
-"""Limits the neighbours of a node: the limit is lowest for guests, and highest for routers.
+"""Limits how many neighbours a node has: the limit is lowest for guests, and highest for routers.
 The guests of one token can't take all places.
 
     0     guests, a share for each token       bound names    only routers     neighbours

@@ -211,7 +211,7 @@ class Permissions(msgspec.Struct, frozen=True):
             )
         here = self.in_channel(channel).may
         if may and self.routes and "route" not in here:
-            return f"{self.name!r} is a router, and may not route the channel {channel[:80]!r} here"
+            return f"{self.name!r} is a router, but may not route the channel {channel[:80]!r} here"
         return (
             "" if may and here else f"{self.name!r} may not use the channel {channel[:80]!r} here"
         )
@@ -230,7 +230,7 @@ class PermissionRegister:
 
     A greeting costs one digest and one lookup, however many tokens there are. How long the lookup
     takes depends only on digests. To learn a digest from these times, an attacker would need tokens
-    with chosen digests, and because of SHA-256, nobody can find such tokens.
+    whose digests it can choose. With SHA-256, nobody can find such tokens.
     """
 
     def __init__(self, tokens: Tokens | None) -> None:
@@ -277,7 +277,7 @@ class PermissionRegister:
         if routes and "route" not in rights:
             wanted = f'{{name = "{name[:80]}", may = ["route"]}}'
             return (
-                f"{name[:80]!r} is a router, and its token may not route; "
+                f"{name[:80]!r} is a router, but its token may not route; "
                 f"expected {wanted} among the tokens here"
             )
         within, channels = "", None

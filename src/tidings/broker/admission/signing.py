@@ -7,8 +7,8 @@
                     └──> the public key, for `[tickets]` in the file of a preprocessor
 
 A router that knows the public key of a preprocessor accepts its grants, and a preprocessor that
-knows the public key of a router accepts its tickets. The package `cryptography`
-is imported only by processes that use grants. Cost: a tenth of a millisecond for each signature.
+knows the public key of a router accepts its tickets. The package `cryptography` is imported only by
+processes that use grants or tickets. Cost: a tenth of a millisecond for each signature.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tidings.routing.protocol import (
 PRIVATE, PUBLIC = "ed25519-private:", "ed25519:"
 LIFETIME = 3600.0  # seconds for which a grant is valid
 TICKET_LIFETIME = 300.0  # seconds for which a ticket is valid
-SKEW = 60.0  # seconds by which the clocks of signers and routers may differ
+SKEW = 60.0  # seconds by which the clocks of two nodes may differ
 _BYTES = 32  # of a key
 
 
@@ -58,7 +58,7 @@ def _ed25519() -> Any:
 
 def _read_key(text: str, prefix: str) -> bytes:
     what = "a private key" if prefix == PRIVATE else "a public key"
-    expected = f"expected {what}, {prefix!r} and {_BYTES} bytes in base64, as `tidings key` makes"
+    expected = f"expected {what}: {prefix!r} and {_BYTES} bytes in base64, made by `tidings key`"
     if not text.startswith(prefix):
         other = PUBLIC if prefix == PRIVATE else PRIVATE
         found = "found a key of the other kind" if text.startswith(other) else "found other text"
@@ -139,7 +139,7 @@ class PublicKeys:
         if refusal:
             return refusal
         if grant.agent != agent:
-            return f"the grant is for {grant.agent[:80]!r}, and {agent[:80]!r} presents it"
+            return f"the grant is for {grant.agent[:80]!r}, but {agent[:80]!r} presents it"
         if grant.channel != channel:
             return f"the grant is for the channel {grant.channel[:80]!r}, expected {channel!r}"
         if clock >= grant.expires:
@@ -174,7 +174,7 @@ class PublicKeys:
         if refusal:
             return refusal
         if ticket.name != name:
-            return f"the ticket is for {ticket.name[:80]!r}, and {name[:80]!r} shows it"
+            return f"the ticket is for {ticket.name[:80]!r}, but {name[:80]!r} shows it"
         if ticket.channel != channel:
             return f"the ticket is for the channel {ticket.channel[:80]!r}, expected {channel!r}"
         if clock >= ticket.expires + SKEW:

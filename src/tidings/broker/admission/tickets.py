@@ -2,7 +2,7 @@
 
     Identify ──> name, rights and limits of the client ──> signed, for five minutes ──> Identified
 
-So a preprocessor learns who the client is, and never sees its token.
+So a preprocessor learns who the client is without seeing its token.
 """
 
 from __future__ import annotations

@@ -12,6 +12,9 @@
     preprocessor_table.py    the kind of interest, in a rendezvous point's file
     relations_table.py       places, times, tags and people, in the same file
 
+The keys of `[limits]` are the fields of routing/protocol/limits.py, so a new limit needs no change
+in this folder.
+
 Used by the files of trees and by cli, which imports it from `broker`. Start at config_file.py.
 """
 

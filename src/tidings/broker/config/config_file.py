@@ -15,7 +15,8 @@
     ticket_key = "edge-1.key"        the private key with which it signs tickets for its clients
     places = "preprocessor"          who says where new nodes belong in the router's graph; or
                                      "upstream": see docs/tagging.md
-    show_token = true                show it to preprocessors, if the node above signs no tickets
+    show_token = true                preprocessors may see `token`, if the node above signs no
+                                     tickets
 
     extra = "keep"                   what happens to fields that [columns] does not declare
 
@@ -58,7 +59,10 @@
     most = 4                         point: see docs/network.md
     address = "root.example.org:7400"
 
-    [limits]                         see routing/protocol/limits.py
+    [times]                          its keys are the fields of routing/protocol/times.py
+    beat = 1.0
+
+    [limits]                         its keys are the fields of routing/protocol/limits.py
     neighbours = 500
 
 Paths are relative to the file. While a node runs, renewal.py reads the tokens and keys again.
@@ -162,8 +166,8 @@ def read_ticket_key(path: Path, key: Path) -> tuple[str, str]:
 
 
 def _with_secrets(path: Path, config: Config) -> Config:
-    """The configuration, with its token read; raises ConfigError if other users may read a file
-    with tokens."""
+    """The configuration, with its token and its ticket key read; raises ConfigError if a file with
+    a secret can't be used."""
     token, secret, warnings = config.token, "", [*config.warnings]
     try:
         if config.tokens or config.token:

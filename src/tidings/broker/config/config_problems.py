@@ -170,9 +170,9 @@ def find_token_problems(tokens: dict[str, str | Grant]) -> Iterator[Problem]:
 def find_token_oddities(
     tokens: Mapping[str, str | Grant], declared: Mapping[str, Attributes | None], own: str
 ) -> Iterator[Problem]:
-    """Tokens that are probably wrong: those with a `within` that can never match. `declared` has
-    the attributes of each channel that the file declares any for; `own` is the channel of tokens
-    that name no channel."""
+    """Tokens that are probably wrong: those with a `within` that can never match. `declared` maps
+    each channel to the attributes that the file declares for it, if any; `own` is the channel of
+    tokens that name no channel."""
     for token, value in tokens.items():
         grant = Grant(value) if isinstance(value, str) else value
         for where, channel, text in _list_limits(grant):

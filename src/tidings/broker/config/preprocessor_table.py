@@ -23,7 +23,7 @@ settings = {currency = "EUR"}
 
 [preprocessor]                   any kind: predicates that filters may call
 predicates = ["urgent"]          the names of entry points
-predicate_millis = 500           the time of one call
+predicate_millis = 500           the most milliseconds that one call may take
 """
 
 from __future__ import annotations

@@ -5,13 +5,13 @@ place = "city"                   the attributes that have the place, the time, t
 time = "day"
 tag = "topics"
 person = "author"
-coordinates = ["lat", "lon"]     if no known place is named
+coordinates = ["lat", "lon"]     used if no known place is named
 text = "title"                   tags are drawn from its words
 
 [relations]
 folder = "relations"             with places.csv, calendar.toml, tags.toml, people.toml; relative
 language = ""                    tags are not stemmed
-dictionary = {tag = "words.csv"}    asked about names that these files lack, by context
+dictionary = {tag = "words.csv"}    by context, the file that explains names these files lack
 weights = {near_km = 50, descendant = 0.5}
 limit = 1.0                      the merit at which a router sends at once
 store = {least = 2, most = 10000}    how much a node remembers

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 LOOK_AGAIN = 64  # a router examines one in this many buffers of a channel for a context
 HOPS = 32  # the most routers that pass an early body on
 LOAD_AGAIN = 60.0  # seconds after which relations that could not be loaded are tried again
-SLICE = 0.0005  # seconds of work
+SLICE = 0.0005  # seconds of work between two pauses
 WINDOW, SHARE = 0.1, 0.2  # a time in seconds, and the share of this time that early bodies may take
 
 _log = logging.getLogger(__name__)

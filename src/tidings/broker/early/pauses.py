@@ -22,7 +22,7 @@ class Pauses:
         self._since, self._spent = time.monotonic(), time.thread_time()
 
     def note_slice(self, took: float) -> None:
-        """A slice has ended, which took so many seconds."""
+        """Note the end of a slice that took `took` seconds."""
         now, spent = time.monotonic(), time.thread_time()
         is_busy = spent - self._spent > BUSY * (now - self._since)
         self._since, self._spent = now, spent
@@ -30,5 +30,5 @@ class Pauses:
 
 
 def pause_when_busy(took: float) -> float:
-    """The pause of a busy node after a slice that took so many seconds."""
+    """The pause of a busy node after a slice that took `took` seconds."""
     return max(PAUSE, took / BUSY_SHARE)

@@ -19,9 +19,9 @@ def serving_of(settings: RelationSettings) -> Serving:
 
 
 def load_examples() -> Serving:
-    """The settings of a router whose file has no table `relations`. Contexts have the values that
-    the rendezvous point found, so a router needs no names or words. The router uses the trees of
-    the example files."""
+    """The settings of a router whose file has no table `relations`. The rendezvous point has
+    already looked up the names and words, and each context has the values that it found. So the
+    router needs only trees, and uses those of the example files."""
     from tidings.relations import load_relations
     from tidings.routing.learning import Serving
 

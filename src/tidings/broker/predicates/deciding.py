@@ -38,8 +38,8 @@ class Deciding:
         ask: Callable[[Sequence[PredicateCall]], Awaitable[None]],
         put_on: Callable[[Lane, m.Publish], None],
     ) -> None:
-        """`missing` lists the calls that a notification needs; `ask` returns when calls are
-        decided, or can't be decided; then `put_on` is called with the publications."""
+        """`missing` lists the undecided calls that a notification needs; `ask` returns when calls
+        are decided, or can't be decided; then `put_on` is called with the publications."""
         self._missing = missing
         self._ask = ask
         self._put_on = put_on

@@ -63,7 +63,7 @@ class PredicateHelper:
         """How many calls raised an exception."""
 
     async def decide(self, calls: Sequence[PredicateCall]) -> str:
-        """Decide calls; return why the predicate must be switched off, or an empty text."""
+        """Decide calls; return why the predicate must be switched off, or an empty string."""
         async with self._lock:
             left = deque(call for call in calls if call not in self._decisions)
             strikes = 0
@@ -82,7 +82,7 @@ class PredicateHelper:
                         return f"{failure}, {strikes} times in a row"
                     if len(self._failed) >= MOST_FAILURES:
                         minutes = round(WINDOW / 60)
-                        return f"{failure}, and failed {MOST_FAILURES} times in {minutes} minutes"
+                        return f"{failure}; calls failed {MOST_FAILURES} times in {minutes} minutes"
                     _log.warning("the predicate '%s' is called again: %s", self._name, failure)
         return ""
 
@@ -114,7 +114,7 @@ class PredicateHelper:
 
     async def _status_of(self, process: Process) -> int:
         """The exit status of a process that has closed its pipes. The process is killed only if it
-        does not end by itself, because a killed process could have the status of the kill
+        does not end by itself, because a kill could replace its own status with that of the
         signal."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ENDING):

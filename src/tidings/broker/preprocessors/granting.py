@@ -85,7 +85,8 @@ class Granting:
 
 
 def _limit_text(found: Filter, attributes: Attributes | None) -> str:
-    """The SQL of a filter that limits a grant; raises Refusal if nodes could not parse the SQL."""
+    """The SQL of a filter that limits a grant; raises Refusal if the SQL is too long, or if nodes
+    could not parse it."""
     text = found.sql()
     if len(text) > m.LONGEST_WITHIN:
         raise Refusal(

@@ -52,9 +52,9 @@ class PreprocessorNode:
     ) -> None:
         """`agent` must be started, and have `tag="local"`. `host` is the host by which agents reach
         the preprocessor, if it differs from the host on which the preprocessor listens. With a
-        `signer`, the preprocessor signs grants. A preprocessor with a signer needs tokens or
-        tickets, because without them anybody could ask for grants under any name; raises KeyProblem
-        if `door` has neither."""
+        `signer`, the preprocessor signs grants. Then `door` must say who may connect, because
+        otherwise anybody could ask for grants under any name; raises KeyProblem if `door` lets
+        everybody connect."""
         if signer is not None and not door.is_guarded:
             raise KeyProblem(
                 f"{name}: found a key for signing grants, but no tokens; expected [tokens] or "

@@ -1,7 +1,7 @@
 """Saves the rendezvous point work: finds the places of new filters in the graph of a channel.
 
     agent ──Propose──> place among the nodes of a version ──Suggest──> rendezvous point
-                              newer nodes are compared there, and the filter gets its number
+                              there, it is compared with newer nodes, and gets its number
 
 The same code places nodes here and at the rendezvous point. The nodes are loaded when the first
 agent asks, which takes as long as a start of the rendezvous point; until they are loaded, the
@@ -29,7 +29,7 @@ from tidings.routing.protocol import messages as m
 
 PATIENCE = 1.5  # seconds to wait for the rendezvous point; agents wait two seconds
 EVERY = 0.05  # seconds between two questions for changes
-FIRST = 1 << 19  # added to the numbers of requests, which then differ from those for the view
+FIRST = 1 << 19  # added to request numbers, so that they differ from those of the view's requests
 TOGETHER = 50  # the most filters that are suggested together
 MOST_AHEAD = 2_000  # the most suggested nodes that the followed changes don't contain yet
 MOST_WAITING = 1_000  # the most filters that wait; the rendezvous point places the rest
@@ -159,7 +159,7 @@ class Proposing:
             self._folder.cleanup()
 
     async def _follow(self, view: Any) -> None:
-        """Apply the changes of nodes to the view, as long as it is in use."""
+        """Apply the changes of nodes to the nodes loaded here, as long as `view` is in use."""
         request = FIRST
         while self._agent.view is view:
             request += 1 << 20  # reserves a number for each page of the answer

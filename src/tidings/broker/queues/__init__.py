@@ -9,7 +9,7 @@
     merit_publications.py    the same in a channel whose order is merit
     merit_queue.py    a queue by merit and age, partly on the disk
     spill.py          bytes that wait on the disk
-    backlog.py        subscription work; neighbours with too many waiting messages are not read from
+    backlog.py        subscription work; reading pauses if a neighbour has too many messages waiting
     command_changes.py    changes of subscriptions that commands hand over, beside all of these
     preparing.py      questions about new filters, which a thread reads first
 

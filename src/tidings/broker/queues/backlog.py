@@ -7,10 +7,10 @@ Work for a subscription takes much longer than work for a notification, and can 
 the backlog is processed for about a millisecond at a time, and notifications that arrive meanwhile
 go first. While notifications arrive, the backlog gets about a third of the time: after each slice,
 it pauses for twice the processor time of the slice. That is enough for 600 new filters per second,
-if each takes half a millisecond. Only this thread's processor time is counted: by elapsed time, the
-backlog would get almost no time on a busy machine. A slice that begins late, because notifications
-or other processes took the time, is longer. If publications are behind, they go first: all slices
-are short, and the backlog gets about a seventh of the time.
+if each takes half a millisecond. Only this thread's processor time is counted: if elapsed time were
+counted, the backlog would get almost no time on a busy machine. A slice that begins late, because
+notifications or other processes took the time, is longer. If publications are behind, they go
+first: all slices are short, and the backlog gets about a seventh of the time.
 
 While notifications with many marks arrive, changes to the graph are also batched. Each change to
 the graph invalidates cached plans. It is cheaper to compute the plans of a thousand marks once,
@@ -34,7 +34,7 @@ from tidings.broker.queues.turns import REST_BEHIND, Turns
 from tidings.routing.protocol import messages as m
 
 SLICE = 0.001  # seconds
-LONG_SLICE = 0.01  # seconds of a slice that is late, or while notifications have many marks
+LONG_SLICE = 0.01  # seconds of a slice that begins late, or while notifications have many marks
 MANY_MARKS = 20  # with this many marks or more, slices are long
 REST = 2.0  # the pause after a slice is this many times its processor time
 REST_PER_MARK = 0.0001  # seconds of pause per mark of a notification, if that makes it longer

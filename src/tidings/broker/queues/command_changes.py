@@ -7,8 +7,8 @@ When the first command arrives, the ids and their nodes are read from the log. F
 this process changes the ids and nodes. A group of changes is checked before any change is made, and
 is refused as a whole. A large group is checked and placed in pieces. A thread reads the filters of
 each piece, so that notifications need not wait. Filters that take long to place are placed a few at
-a time. If the process dies between parts, the changes of the earlier parts have been made, and the
-command makes the remaining changes itself.
+a time. If the process dies before all changes are on the disk, the changes that are there stay, and
+the command makes the remaining changes itself.
 """
 
 from __future__ import annotations

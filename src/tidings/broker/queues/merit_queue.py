@@ -115,7 +115,7 @@ class MeritQueue(Generic[Sender, Item]):
                 return entry.sender, entry.item
             try:
                 return entry.sender, self._decode(self._spill.take(entry.place))
-            except (OSError, ValueError) as problem:  # also of msgspec
+            except (OSError, ValueError) as problem:  # errors of msgspec are ValueErrors
                 raise Unreadable(entry.sender, entry.key, entry.size, problem) from problem
 
     def forget(self, sender: Sender) -> None:

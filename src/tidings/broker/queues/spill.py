@@ -1,6 +1,6 @@
 """Stores waiting items on the disk instead of in memory.
 
-Each item is appended to a file as a piece of bytes, and a file is deleted when all its pieces have
+Each item is appended to a file as one piece, and a file is deleted when all its pieces have
 been taken. Nothing is synced: waiting publications were not acknowledged, so after a crash their
 publishers send them again, and the files of an earlier process are deleted at the start.
 """
@@ -17,7 +17,7 @@ Place = tuple[int, int, int]  # the number of the file, start, size
 
 
 class Spill:
-    """Pieces of bytes in files of a folder, which belongs to this process alone."""
+    """Encoded items in the files of a folder, which belongs to this process alone."""
 
     def __init__(self, folder: Path, file_bytes: int = FILE_BYTES) -> None:
         self._folder = folder

@@ -95,7 +95,8 @@ class Turns(Generic[Item]):
 
     def __init__(self, reason: str, most: int, most_of_all: int) -> None:
         """`reason` is passed to links when reading from them is paused. The waiting items of a link
-        may have a total size of `most`, and those of an owner a quarter of `most_of_all`."""
+        may have a total size of `most`, and those of an owner a quarter of `most_of_all`, or `most`
+        if that is more."""
         self._reason = reason
         self._most, self._most_of_all = most, most_of_all
         self._most_of_owner = max(most, most_of_all // 4)

@@ -5,8 +5,8 @@
 
     framed_rendezvous.py    the state machine of a rendezvous point, which encodes what it releases
     block_frames.py    the frames of many notifications, made at once
-    frame_warming.py   loads the kernels for parts before the first part comes
-    frame_kernels.py   their bytes, laid out by a compiled loop
+    frame_kernels.py   the kernel that lays out the bytes of these frames
+    frame_warming.py   loads the kernels for parts and runs before the first of them arrives
 
 Used only inside `broker`, by root.py. Start at framed_rendezvous.py.
 """

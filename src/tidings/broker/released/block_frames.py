@@ -1,6 +1,6 @@
 """The frames of many notifications, all created at once.
 
-`frames.encode_marked` would create the same frame for each notification.
+Each frame is the same as the one that `frames.encode_marked` would create.
 """
 
 from __future__ import annotations

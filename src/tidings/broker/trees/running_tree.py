@@ -48,7 +48,7 @@ LOOK = 1.0  # seconds between two checks for silent nodes
 SETTLED = 30.0  # seconds of running after which a node counts as healthy
 ENDING = 4.0  # seconds within which all nodes must exit; the command's watchdog waits 6 s
 MOST_LOG = 16 << 20  # bytes; the content of a longer log is moved to the old log
-STARTING = 20  # a starting node, which reads its journal, may be silent this many times longer
+STARTING = 20  # a starting node, which reads its journal, may be silent this many times as long
 _SIGNALS = {one.value: one.name for one in signal.Signals}
 ERROR = "error: "  # the prefix of the last line of a command that fails
 
@@ -122,7 +122,7 @@ class RunningTree:
         except Exception as problem:
             if not self.failure.done():
                 self.failure.set_exception(problem)
-                self.failure.exception()  # if nobody retrieves it, asyncio would warn
+                self.failure.exception()  # if nobody retrieved it, asyncio would warn
 
     async def _run_repeatedly(self, branch: NodeProcess) -> None:
         member = branch.member
@@ -176,8 +176,9 @@ class RunningTree:
         return reason.removeprefix(ERROR) if reason.startswith(ERROR) else f"exit code {code}"
 
     async def _watch(self, branch: NodeProcess, process: asyncio.subprocess.Process) -> None:
-        """Kill a node that gives no sign of life for too long. Not seconds but checks are counted,
-        so that no node is killed because this process was suspended or the machine slept."""
+        """Kill a node that gives no sign of life for too long. Checks are counted instead of
+        seconds, so that no node is killed because this process was suspended or the machine
+        slept."""
         branch.heard, silent = True, 0
         while True:
             await asyncio.sleep(LOOK)

@@ -54,7 +54,9 @@ def find_member_problems(file: TreeTables) -> Iterator[Problem]:
         )
     for name, channel in others.items():
         if name in above or name == root.name or channel == file.channel:
-            sentence = f"channels.{channel}: the name {name!r} or the channel is used already"
+            sentence = (
+                f"channels.{channel}: the channel or the name {name!r} of its node is used already"
+            )
             yield Problem(("channels", channel), sentence)
         table = file.channels[channel]
         for one in find_column_problems({"columns": table.columns}):

@@ -8,7 +8,7 @@ the owners of the filters. Filters that only test attributes and topics are not 
                                                       other filters match as if they did not exist
 
 No owner is charged for the filters of others, and no filter of an owner within its share is set
-aside. If the filters of many owners together need longer than the limit for matching all at once,
+aside. If the filters of many owners together take longer than the limit for matching all at once,
 this limit is raised.
 
 Most computed conditions test a text attribute, and are null if the event lacks it. So filters that
@@ -46,7 +46,7 @@ from tidings.preprocessing import CallIndex, Decisions
 from tidings.routing.root import TooMuchWork
 
 BYTES = 100_000  # a notification of this many bytes doubles the share of an owner
-COLD = 4  # in the first attempt, caches may be empty, so each owner gets this many shares
+COLD = 4  # in the first attempt, caches may be empty, so each owner gets this many times its share
 ROOM = 2  # matching all filters at once may take this many times their last total time
 MOST = 1.0  # seconds after which a notification is refused, even if owners have time left
 MOST_NEEDED = 64  # the most attributes that get their own matcher, of about 10 KB

@@ -155,8 +155,8 @@ class ArrayInterests:
 
     def prepare(self, interests: Sequence[bytes]) -> list[float]:
         """Read filters that will be placed soon, and find their compiled neighbours; return the
-        seconds that each filter took. This method changes no node, and may run in another thread
-        than the other methods. An invalid filter is refused only when it is placed."""
+        seconds that each filter took. This method changes no node, and may run in a different
+        thread from the other methods. An invalid filter is refused only when it is placed."""
         times: list[float] = []
         found: dict[int, Filter] = {}
         with shorten_turns():

@@ -49,7 +49,7 @@ class Filters:
         least = split_dialect(dialect)[1]
         if least:
             raise TidingsError(
-                f"related={least} needs a channel with relations, and this channel has none"
+                f"related={least} needs a channel with relations, but this channel has none"
             )
         found = setting.kind.parse(text, dialect, setting.most_parts)
         if len(interest) > LONG:

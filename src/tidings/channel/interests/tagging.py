@@ -29,7 +29,7 @@ LEAST = 8  # if there are fewer notifications than this, they are always tagged 
 MOST = 100  # this many notifications or more are always tagged as a batch
 BATCH, EACH = 1e-3, 1e-5  # the first estimates, in seconds, for a batch and for one notification
 NEWEST = 1 / 8  # the weight of the last measurement
-FADING = 0.998  # the estimate for a batch shrinks until a batch is tagged again
+FADING = 0.998  # the estimate for a batch shrinks by this factor until a batch is tagged again
 SLICE = 0.002  # tagging one by one stops after this many seconds
 
 
@@ -62,7 +62,7 @@ class Tagging:
         return calls.missing(self._contents.read(content)) if len(calls) else ()
 
     def among(self, content: bytes, numbers: Sequence[int]) -> list[int]:
-        """Those of some given nodes that match; raises TooMuchWork if a filter computes."""
+        """Those of the given nodes that match; raises TooMuchWork if a filter computes."""
         event = self._contents.read(content)
         filters = {number: self._nodes.filter(number) for number in numbers}
         if any(computes(one.form) for one in filters.values()):

@@ -75,7 +75,7 @@ class ChannelRelations:
         for term in filter_.form.terms.values():
             for call in calls_in(term):
                 raise FilterError(
-                    f"related={least} needs a filter that calls no predicate, and this filter "
+                    f"related={least} needs a filter that calls no predicate, but this filter "
                     f"calls {text_of(call)}"
                 )
         self._index.check(filter_, least)
@@ -141,7 +141,9 @@ class ChannelRelations:
     def _report(self) -> None:
         """Log the first unexpected exception only, because each notification may cause one."""
         if not self.problems:
-            _log.exception("could not relate a notification; it reaches those that it matches")
+            _log.exception(
+                "could not relate a notification; only subscribers whose filters match it get it"
+            )
         self.problems += 1
 
     def _find(

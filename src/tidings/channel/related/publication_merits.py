@@ -66,7 +66,7 @@ class PublicationMerits:
         return self._count(hop) > 0
 
     def use_kind(self, kind: Kind) -> None:
-        """From now on, read attributes in the way of this kind of interest."""
+        """From now on, read attributes as this kind of interest does."""
         self._contents = Contents(kind, self._most, ExtraFields())
 
     def merit(self, message: m.Publish) -> float:

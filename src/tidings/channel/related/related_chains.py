@@ -3,9 +3,9 @@
     0.5 ──> 0.7 ──> 0.9 ──> city = 'Chicago'      each covers the next: related by at least
                                                   0.7 is also related by at least 0.5
 
-A related node has only known coverings within its chain: higher nodes of the chain cover it, and it
-directly covers only the next node of the chain. Its exact node must exist for as long as the
-related node does.
+The only known coverings of a related node are those in its chain: higher nodes of the chain cover
+it, and it directly covers only the next node of the chain. Its exact node must exist for as long as
+the related node does.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def expand(node: Node, most: int) -> Union | None:
 
 
 class WorkBudget:
-    """A budget of work: a search that might never end gives up when the budget is spent."""
+    """A budget of work: a search that could take very long gives up when the budget is spent."""
 
     def __init__(self, left: int) -> None:
         self.left = left
@@ -150,9 +150,9 @@ def simplify(union: Iterable[Box], narrow: Narrow = _keep_set) -> Union:
 class _BoxPool:
     """An index that finds boxes by number, and by all tests of a box except one.
 
-    Two boxes merge on a term if their tests on all other terms are equal. `_alike` finds boxes that
-    merge by the sum of the hashes of their tests on the other terms. The index has one entry for
-    each test; a box is hashed only once, not once for each term.
+    Two boxes merge on a term if their tests on all other terms are equal. `_alike` finds such boxes
+    by the term and the sum of the hashes of their tests on all other terms. The index has one entry
+    for each test; a box is hashed only once, not once for each term.
     """
 
     def __init__(self, boxes: Union, narrow: Narrow) -> None:
@@ -185,7 +185,7 @@ class _BoxPool:
 
     def merge_around(self, fresh: set[int]) -> set[int]:
         """Merge each of these boxes, term by term, with all boxes that it can be merged with;
-        return the numbers of the merged boxes."""
+        return the numbers of the resulting boxes."""
         made: set[int] = set()
         for term in sorted({term for number in fresh for term in self.boxes[number]}):
             places = {
@@ -287,8 +287,8 @@ def _sweep_term(boxes: Union) -> str:
 
 
 def _mark_inside(term: str, outers: Union, inners: Union, inside: set[int]) -> None:
-    """Add those inner boxes to `inside` that lie in an outer box; all outer boxes test the same
-    terms."""
+    """Add to `inside` the ids of the inner boxes that lie in an outer box; all outer boxes test the
+    same terms."""
     # The term of the sweep is compared last, because it rarely decides: all outer boxes that are
     # compared begin early enough on this term anyway.
     terms = [*(other for other in outers[0] if other != term), term]

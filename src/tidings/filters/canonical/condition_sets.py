@@ -36,8 +36,8 @@ Sets = tuple[Expression, ValueSet, ValueSet]
 
 
 def sets_of(node: Expression) -> Sets:
-    """The set of values on which a condition is true, and the set on which it is false. No rewrite
-    may apply to the condition any more."""
+    """The term of a condition, the set of values on which the condition is true, and the set on
+    which it is false. The condition must be one that no rewrite changes."""
     return make_sets(node) or make_residual(node)
 
 

@@ -7,7 +7,8 @@ one well-chosen attribute of either hull:
     access   (attribute, point)  the nodes whose hull allows only a few points there
              (term,)             the nodes whose hull restricts the term in another way
     free     see unions.py       the nodes whose hull is free
-    tested   attribute           the nodes whose hull tests it, also by the first point of the test
+    tested   (attribute,)        the nodes whose hull tests it
+             (attribute, point)  the nodes whose hull allows only points there, by the first point
 
 Results are candidates: they include every correct node, and usually few others. A node costs one
 entry for each access point, two entries for each attribute of its hull, and two for each value of
@@ -140,7 +141,7 @@ class AccessIndex(Generic[Item]):
 
 
 class HullIndex(Generic[Item]):
-    """Like AccessIndex, but also finds items that may cover a filter, or that it may cover."""
+    """Like AccessIndex, but also finds the items that may cover a filter or be covered by it."""
 
     def __init__(self) -> None:
         self._access: AccessIndex[Item] = AccessIndex()

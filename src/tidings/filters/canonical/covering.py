@@ -29,8 +29,8 @@ from tidings.filters.values.sets import EVERYTHING
 
 Goal = tuple[Node, bool]  # a tree, and the outcome that it must have
 EFFORT = 20_000  # the most comparisons of boxes; if more are needed, the answer is no
-AMONG_OTHERS = 2_000  # the same limit for each pair if many filters are compared
-MOST_BOXED = 20_000  # if many filters are compared: the most pairs of boxes per pair
+AMONG_OTHERS = 2_000  # the same limit for each pair of filters if many filters are compared
+MOST_BOXED = 20_000  # if many filters are compared: the most pairs of boxes per pair of filters
 HEAVY = 512  # if many filters are compared: heavier forms are compared only by hull and boxes
 
 
@@ -157,8 +157,8 @@ def _box_in_tree(box: Box, node: Node, terms: Mapping[str, Expression], effort: 
 
 
 def _covers_tree(node: Node, outer: Form, seen: dict[int, bool], effort: WorkBudget) -> bool:
-    """Whether the outer form covers a tree, because it covers all of the tree's parts, or the
-    tree's hull."""
+    """Whether the outer form covers a tree: all parts of an OR, one part of an AND, or the tree's
+    hull. An outer form that is an AND covers a tree if each part of the outer form covers it."""
     if id(node) in seen:
         return seen[id(node)]
     answer = _covers_parts(node, outer, seen, effort)

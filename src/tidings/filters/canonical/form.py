@@ -35,8 +35,8 @@ class Form(msgspec.Struct, frozen=True):
     hull: Box
     terms: Mapping[str, Expression]
     weight: int = 0
-    """The cost of examining the form, counted in tests; 0 for a single box that tests only
-    attributes."""
+    """The cost of examining the form, counted in tests; 0 for an AND of simple tests, as most
+    filters are."""
 
     @property
     def never(self) -> bool:

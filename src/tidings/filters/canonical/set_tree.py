@@ -158,7 +158,7 @@ class SetTreeBuilder:
         return self.join_tests(items, AllOf, NEVER)
 
     def any(self, items: list[Node]) -> Node:
-        """Build a disjunction: unite tests on the same term, flatten nested disjunctions."""
+        """Build a disjunction: unite tests on the same term, and flatten nested disjunctions."""
         return self.join_tests(items, AnyOf, ALWAYS)
 
     def join_tests(

@@ -8,13 +8,13 @@ of the boxes of the first filter contains the witness of the second.
 
     test       found at              A box is indexed under one of its tests that fail if the
     c = 5      (c,) and (c, 5)       attribute is absent, and a witness under each of its values. If
-    n > 7      (n,) and (n, WIDE)    a test is not on a few points, any value may match.
+    n > 7      (n,) and (n, WIDE)    a test allows more than a few points, any value may match.
 
-So a union covers only filters whose witness lies in one of the union's boxes, and only a union with
-a box that contains the filter's witness can cover the filter. Two kinds of filters are always
-candidates. One kind is a union in which some box has no test on an attribute that must be present,
-such as `a IS NULL OR b = 1`. The other kind is a filter whose boxes all have a computed test,
-because such a box may be empty. Cost: two entries for each attribute of a witness or box.
+So a union can cover a filter only if one of the union's boxes contains the filter's witness. Both
+searches rely on this. Two kinds of filters are always candidates. One kind is a union in which some
+box has no test on an attribute that must be present, such as `a IS NULL OR b = 1`. The other kind
+is a filter whose boxes all have a computed test, because such a box may be empty. Cost: two entries
+for each attribute of a witness or box.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _places_of(tests: Iterable[Tested]) -> Iterator[Place]:
 
 
 def _look_up(places: Places[Item], test: Tested) -> list[dict[Item, None]]:
-    """The groups of those items that may have a value in common with a test."""
+    """The groups of items indexed under this term whose values may overlap those of the test."""
     term, points = test
     there: list[Place] = [(term, one) for one in (*points, WIDE)] if points else [(term,)]
     return [places[one] for one in there if one in places]

@@ -7,10 +7,10 @@
                           |
                           `──> Expression (filters/language), or FilterError with a position
 
-A dialect provides a function that turns a text and a Context (attributes, functions) into an
-Expression. A second hook turns a condition that SQL can't express into one function call, such as
-`cesql('...')`, so every filter can be written as SQL. No code outside this folder names a dialect;
-the docstring of `parse` (filters/filter.py) lists them all.
+A dialect provides a function that turns text and a Context (attributes, functions) into an
+Expression. A condition that SQL can't express becomes one function call, such as `cesql('...')`, so
+every filter can be written as SQL; a second hook of the dialect parses these calls. No other code
+of the room `filters` names a dialect, except the default, `sql`; docs/dialects.md lists them all.
 
 Other rooms use the table of dialects, `read` and `Context`. Users choose a dialect by name:
 `tidings.parse(text, dialect="cesql")`. Start at registry.py, then sql/dialect.py.

@@ -5,7 +5,7 @@ is imported on first use, so a process loads only the dialects that it uses. The
 these names:
 
     parse(text, context) -> Expression       parses a text, or raises FilterError
-    embed(text, context) -> Embedded         the same for a text inside SQL; only with a function
+    embed(text, context) -> Embedded         the same for text inside SQL; only with `function`
     WORDS: OwnWords                          explains its filters; only with `has_words`
 """
 

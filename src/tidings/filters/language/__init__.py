@@ -8,7 +8,8 @@
     folding.py        computes constants when a filter is parsed
     expression.py     the immutable tree, at most MAX_DEPTH deep
     functions.py      the table of functions: names, arities, result types, bodies. Parsers accept
-                      a new row at once; checks beyond types are in builders/
+                      a new row at once; checks beyond types are in builders/, and a result type
+                      that depends on the arguments is in static_types.py
     static_types.py   the type of an expression, as far as it is known before any event
     attributes.py     the declared attributes of a channel
     evaluation.py     the reference semantics, in three-valued logic

@@ -6,9 +6,9 @@ compared. A string that is compared with a date or a number is parsed as a date 
 condition `x > 10` is treated as `x >= 11` if x is an integer.
 
 `Attributes.type` gives the name of a type (`list`), and `Attributes.data_type` gives the full type
-(`list<struct<sku: string>>`); both take a path in the form in which a filter has it. For a path
-through a list, the type is a list of the field's type; for a path into a map, it is the type of the
-map's values.
+(`list<struct<sku: string>>`); both take a path as in a filter: ("user", "city"). For a path through
+a list, the type is a list of the field's type; for a path into a map, it is the type of the map's
+values.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def family(kind: str | None) -> str | None:
 class Attributes:
     """Declared attributes: `{"price": "double", "tags": "list<string>", "user.city": "string"}`.
 
-    A type is a text (see model/type_text.py), an `Ontology`, or a mapping of fields. `subject` is
+    A type is a string (see model/type_text.py), an `Ontology`, or a mapping of fields. `subject` is
     always declared. `extra` says what happens to undeclared fields: "open" (filters may use them,
     whatever their types), "keep" (they stay in the notification, but filters can't use them),
     "drop" (`read` removes them) or "refuse" (`read` raises). `closed=False` means `extra="open"`;
@@ -370,8 +370,8 @@ def _fits(value: float) -> bool:
 
 
 def _usual(value: Any, kind: DataType) -> Any:
-    """The value as `normalise` returns it, except that a decimal that needs more than 64 bits stays
-    exact."""
+    """The value as `normalise` returns it, except that an integer of more than 64 bits stays exact
+    if a decimal is declared."""
     if kind.kind == "decimal" and type(value) is int:
         return normalise(Decimal(value))
     return normalise(value)
@@ -446,7 +446,7 @@ def _conform_parts(value: Any, have: str | None, kind: DataType, path: Place) ->
 
 
 def _conform_decimal(value: Any, have: str | None, kind: DataType | None, path: Place) -> Any:
-    """Convert a number or a text to a decimal; a number with more digits than declared is
+    """Convert a number or a string to a decimal; a number with more digits than declared is
     refused."""
     what = "decimal" if kind is None else str(kind)
     if have == "string":

@@ -31,8 +31,8 @@ class Context(msgspec.Struct, frozen=True):
 
 
 class Embedded(msgspec.Struct, frozen=True):
-    """A text in one dialect inside a text in another dialect: the expression of the inner text, and
-    its number of parts."""
+    """Text in one dialect inside a filter in another: the expression of the inner text, and its
+    number of parts."""
 
     node: Expression
     parts: int
@@ -75,12 +75,12 @@ class OwnWords(msgspec.Struct, frozen=True):
     """How a dialect describes its filters in its own terms, instead of in SQL."""
 
     explain: Callable[[str, Event, bool], list[TestReport]]
-    """Reports how a notification passes or fails each test of a text. The third argument says
-    whether the text matches it."""
+    """Reports which tests of a text a notification passes, and which it fails. The third argument
+    says whether the notification matches the whole text."""
     fields: Callable[[str], list[FilterField]]
     """The fields of a text."""
     restore: Callable[[Expression], str | None]
-    """The text in the dialect that an expression may have been parsed from; None if there is none.
+    """Text in the dialect from which an expression may have been parsed; None if there is none.
     The caller must check that the text gives the same filter."""
 
 
@@ -127,7 +127,7 @@ def rekeyed_calls() -> list[str]:
 
 def naming_dialect(text: str) -> str | None:
     """The dialect of a text with named parts; None if there is none. At most one JSON dialect and
-    one other dialect have named parts, so the first character of the text decides which of them it
+    one other dialect have named parts, so the first character of the text shows which of the two it
     is in."""
     is_json = text.lstrip()[:1] in ("{", "[")
     found = (one.name for one in DIALECTS.values() if one.has_names and one.takes_json == is_json)

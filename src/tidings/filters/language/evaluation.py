@@ -101,8 +101,8 @@ class _Scope(Mapping[str, Any]):
 
 
 def _evaluate_exists(items: Any, name: str, condition: Expression, event: Event) -> Truth:
-    """The result is true if the condition is true for some element. Otherwise, it is unknown if the
-    condition is unknown for some element or if there is no list, and else false."""
+    """True if the condition is true for some element; otherwise unknown if the condition is unknown
+    for some element, or if there is no list; otherwise false."""
     if not isinstance(items, list):
         return None
     spend(len(items))

@@ -71,8 +71,8 @@ class ForeignProgram(Protocol):
         structure."""
 
     def where_single(self) -> Expression | None:
-        """The condition that is equivalent if no value is nested; None if the program is still
-        needed."""
+        """A condition that is equivalent to the program if no value is nested; None if the program
+        is needed even then."""
 
     def null_paths(self) -> list[Path]:
         """The attributes for which the program distinguishes null from absent, including those of

@@ -1,7 +1,7 @@
 """The functions of the language: one table of names, arities, result types and bodies.
 
 The body of a function gets plain values. Functions are *strict* by default: if any argument is
-null, the body is not called, and the result is null. An argument of the wrong type, an arithmetic
+null, the body is not called, and the result is null. An argument of the wrong type, an integer
 overflow and a division by zero also give null, and a test of a null value is unknown.
 """
 

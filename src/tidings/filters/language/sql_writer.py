@@ -176,8 +176,8 @@ def _write_call(node: Call, no: str) -> tuple[str, int]:
     if name == "subject_matches":
         return f"subject({text_of(args[1])})", _ATOM
     if name == "foreign":
-        # the first argument is a text, which already names the attributes that the other arguments
-        # are
+        # only the text of the program is written: it already names the attributes, which are the
+        # other arguments
         name, args = node.bound.function, args[:1]
     if name == "apply":
         name, args = str(args[0].value), args[1:]  # type: ignore[union-attr]

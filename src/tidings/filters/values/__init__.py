@@ -13,7 +13,7 @@
     overlap.py                 whether two lists have a value in common
 
 Nothing here depends on expressions. These modules are for other rooms; users get `Ontology` from
-`tidings`. Start at sets.py: every canonical form consists of its sets.
+`tidings`. Start at sets.py, whose sets make up every canonical form.
 """
 
 from tidings.filters.values.geography import circle_box, distance_km

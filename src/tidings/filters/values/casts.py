@@ -1,10 +1,10 @@
 """CAST: converts a value to a type, as Spark's `try_cast` does in ANSI mode.
 
-In cases in which Spark in ANSI mode raises an error, the result here is null: for example, if a
-text is not a number, or if a number does not fit the type. Some other casts give null because
-systems disagree about the result, or because it depends on a setting: a double or decimal cast to
-text is null. A text cast to a timestamp is null if it contains a time without a date, or the name
-of a time zone.
+Where Spark's `cast` raises an error in ANSI mode, the result here is null: for example, if a string
+is not a number, or if a number does not fit the type. Some other casts also give null, because
+systems disagree about the result, or because the result depends on a setting: a double or decimal
+cast to a string is null, and so is a string cast to a timestamp if it contains a time without a
+date, or the name of a time zone.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CASTABLE: dict[str, tuple[str, ...]] = {
 
 
 def can_cast(kind: str, target: str) -> bool:
-    """Whether any value of a type can be cast to a given SQL type."""
+    """Whether a cast of a value of the type `kind` to the SQL type `target` can succeed."""
     targets = _CASTABLE.get(kind)
     return targets is not None and CAST_TYPES[target] in targets
 

@@ -100,9 +100,9 @@ class Like:
     """A compiled pattern.
 
     Each literal between two % is searched for after the end of the previous match. The first match
-    is as good as any other, so the search never backtracks and takes linear time. A run that
-    contains _ can't be searched for like this; in that case, the whole pattern becomes a regular
-    expression, and the limits of regular expressions apply.
+    is as good as any other, so the search never backtracks and takes linear time. If there is a _
+    between two %, this does not work; the whole pattern then becomes a regular expression, and the
+    limits of regular expressions apply.
     """
 
     def __init__(self, parts: tuple[Part, ...]) -> None:

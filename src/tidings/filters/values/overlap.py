@@ -25,7 +25,7 @@ _NOT_COMPARED = (sets.OTHER, _LIST)
 
 def overlap(left: list[Any], right: list[Any]) -> bool | None:
     """True if any pair is equal; otherwise None if any pair is not comparable, and False if all
-    are."""
+    pairs are comparable."""
     if not left or not right:
         return False
     ours, theirs = _normalise_all(left), _normalise_all(right)

@@ -42,7 +42,7 @@ _ESCAPES = {
     "c": r"\c: write \x01 to \x1F",
     "e": r"\e: write \x1B",
     "k": r"\k, a reference to a group: write the group's expression again, or use two filters",
-    "K": r"\K: only whether the text matches counts, so leave it out",
+    "K": r"\K: leave it out, because it does not change whether the text matches",
 }
 _GROUPS = {
     "(?=": "(?=...), a lookahead: write the two conditions as two RLIKE tests joined with AND",

@@ -12,7 +12,8 @@ cases; in the other cases, the filters themselves are compared.
     hulls.py                 hulls as flat arrays                hull_segment.py  hulls to a segment
     compiled_neighbours.py   a new filter against compiled ones  *_kernels.py     the hot loops
 
-This folder is for graph, snapshots, spark and studies, not for users. Start at coverage.py.
+This folder is for channel, graph, snapshots, spark and studies, not for users. Start at
+coverage.py.
 """
 
 from tidings.matching.covering.compiled_neighbours import (

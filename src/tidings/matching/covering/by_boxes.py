@@ -5,8 +5,8 @@ terms.
     A does not cover B if some box b of B lies in no box of A, and the boxes of A that overlap b
     fail to span b, each on a different column: some corner of b is then outside all boxes of A.
 
-If neither rule applies, the answer is MAYBE. The answer is also MAYBE instead of NO if a computed
-term of A reads attributes for which a box of B allows only a few values. For wide filters the
+If neither rule applies, the answer is MAYBE. The answer is also MAYBE instead of NO if a box of B
+allows only a few values for each attribute that a computed term of A reads. For wide filters the
 answer is MAYBE too, because only their hulls are known.
 """
 
@@ -56,8 +56,8 @@ class Decider:
 
 @kernel
 def spans_meet(hulls, one, other):  # type: ignore[no-untyped-def]
-    """Whether two tests have a code in common. `hulls` is `Hulls` of hulls.py; tests are
-    numbers."""
+    """Whether two tests, given by their numbers, have a code in common. `hulls` is a `Hulls`
+    (hulls.py)."""
     spans, low, high = hulls.spans, hulls.low, hulls.high
     at, beside = spans[one], spans[other]
     while at < spans[one + 1] and beside < spans[other + 1]:

@@ -4,8 +4,7 @@ results, in one file for each block of places.
     hulls/, boxes/, prepared/    NAME.npy for each of their arrays
     order.npy, first.npy         the filters of the join; starts.npy: where the boxes of each begin
     FIRST-LAST.pairs             an Arrow stream: above and below, one batch for each piece of the
-                                 block; the metadata of each batch has the first and last place of
-                                 the piece, and the number of candidates
+                                 block; the metadata of each batch is a CoverPiece
 
 Files of pairs are written atomically.
 """
@@ -33,12 +32,12 @@ _PAIRS = pa.schema({"above": pa.uint32(), "below": pa.uint32()})
 
 
 class CoverPiece(msgspec.Struct, frozen=True):
-    """The metadata of one piece of a file of pairs."""
+    """The metadata of one piece of a file of pairs: places [first, last)."""
 
     first: int
     last: int
-    looked_at: int
-    seen: int  # number of candidates
+    looked_at: int  # the number of pairs before they were confirmed
+    seen: int  # the number of candidates
 
 
 def write_finder(folder: Path, finder: Finder) -> None:

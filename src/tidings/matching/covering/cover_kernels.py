@@ -1,6 +1,6 @@
 """The hot loops of covering in bulk.
 
-`hulls` is `Hulls` of hulls.py, with n hulls, T tests and C columns; the definition of `Hulls` gives
+`hulls` is a `Hulls` (hulls.py) of n hulls, T tests and C columns; the definition of `Hulls` gives
 the dtype and shape of each array. A join also needs `JoinInput`, and `PairRoom` for its output.
 Hulls, tests and columns are given by number, as integers.
 """
@@ -81,8 +81,8 @@ def add_column(left, near, column):  # type: ignore[no-untyped-def]
 
 @kernel
 def order_tests(hulls, order):  # type: ignore[no-untyped-def]
-    """Sort the tests of each hull by how many tests, of all hulls, begin inside each of them; the
-    test with the fewest comes first. `order` (uint32 [T]) receives the sorted tests."""
+    """Sort the tests of each hull by how many tests of all hulls begin inside them, the fewest
+    first. `order` (uint32 [T]) receives the sorted tests."""
     starts, computed, column, spans = hulls.starts, hulls.computed, hulls.column, hulls.spans
     low, high, base = hulls.low, hulls.high, hulls.base
     share = np.zeros(column.shape[0], np.int64)
@@ -118,7 +118,7 @@ def spans_hold(hulls, outer, inner):  # type: ignore[no-untyped-def]
 
 @kernel
 def is_pinned(hulls, wanted, row):  # type: ignore[no-untyped-def]
-    """Whether a row restricts every attribute that a computed column reads to only a few values."""
+    """Whether a row allows only a few values for each attribute that a computed column reads."""
     for source in range(hulls.reads[wanted], hulls.reads[wanted + 1]):
         found = False
         for test in range(hulls.starts[row], hulls.starts[row + 1]):

@@ -144,7 +144,7 @@ class CoveringPairs(msgspec.Struct, frozen=True):
 
     above: Array
     below: Array
-    looked_at: int  # the number of pairs of hulls that were compared
+    looked_at: int  # the number of pairs that the join of hulls found, before they were confirmed
 
 
 class Finder:

@@ -43,7 +43,7 @@ class HullColumn(msgspec.Struct, frozen=True):
     text: str
     node: Expression
     cuts: list[Cut]  # sorted; the code of a value is the number of cuts before it
-    ordered: bool  # a set has a range or a prefix of strings, so their order matters
+    ordered: bool  # whether a set has a range or a prefix of strings, so their order matters
 
     def values(self, low: Array, high: Array) -> ValueSet:
         """The set of values for spans of codes."""

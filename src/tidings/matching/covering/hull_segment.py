@@ -27,7 +27,7 @@ Array = npt.NDArray[Any]
 def segment_of_hulls(gathered: GatheredHulls, chosen: Array, forms: Sequence[Form]) -> Segment:
     """The segment of the chosen forms. The slot of a form is its position in `chosen`.
 
-    `forms` is used to get those forms that are wide.
+    Only the wide forms are read from `forms`.
     """
     slots = np.nonzero(~gathered.never[chosen])[0]
     rows, sizes, is_wide = _rows_of(gathered, chosen[slots])

@@ -7,7 +7,7 @@
     code      as in ranks.py, with 0 for "not tested"; on one line of all codes, column c has
               base[c] .. base[c + 1], so that tests of all columns can be sorted together
 
-A hull costs 8 bytes, plus 21 bytes for each test, plus 8 bytes for each span of a test after the
+A hull costs 17 bytes, plus 21 bytes for each test, plus 8 bytes for each span of a test after the
 first.
 """
 

@@ -4,8 +4,8 @@ If the answer is YES or NO, comparing the filters would give the same answer, be
 always finds a covering if one box contains another.
 
 The definitions of `Boxed` and `ColumnReads` give the dtype and shape of each array. `outer`,
-`inner`, `boxed`, `compiled` and `new` are `Boxed`, and `columns` is `ColumnReads`, for C columns.
-Boxes, tests, columns and slots are given by number, as integers. For other arrays, see
+`inner`, `boxed`, `compiled` and `new` are each a `Boxed`, and `columns` is a `ColumnReads`, for C
+columns. Boxes, tests, columns and slots are given by number, as integers. For other arrays, see
 `find_above`.
 """
 
@@ -206,7 +206,8 @@ def find_above(slots, compiled, wide, new, boxes, columns, most, out):  # type: 
 
     The answer for a pair that needs more than `most` comparisons of boxes is MAYBE. Arguments:
 
-        slots   int64 [n + 1]: where the boxes of a filter begin; none if it matches nothing
+        slots   int64 [n + 1]: where the boxes of a filter begin; a filter that matches nothing
+                has no boxes
         wide    uint8 [n]: whether the filter's only box is the hull of a tree
         new     the `boxes` boxes of the new filter (none if it is wide), then its hull
     """

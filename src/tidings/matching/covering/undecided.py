@@ -2,10 +2,9 @@
 several boxes or computed terms, and filters that are trees.
 
 On attributes, the hull of a covering filter is at least as wide as the hull of the covered filter.
-So filters that cover each other have the same hull, so only the filters with the same hull must be
-put in order by other means. The order of filters with the same hull is found here, before the join.
-A filter that equals its hull and tests only attributes is *certain*: it covers all other filters
-with the same hull.
+So filters that cover each other have the same hull, and their hulls do not say which of them comes
+first. This module puts filters with the same hull in order, before the join. A filter that equals
+its hull and tests only attributes is *certain*: it covers all other filters with the same hull.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class HullOrder(msgspec.Struct, frozen=True):
 
     first: Array  # int64 [n]: for each form, the first form that equals it
     hull: Array  # int64 [n]: the group of forms with the same hull; -1 for a form in no group
-    rank: Array  # int64 [n]: in a group, no form covers a form of lower rank; equal forms share one
+    rank: Array  # int64 [n]: in a group, no form covers one of lower rank; equal forms share a rank
     candidates: int
 
 

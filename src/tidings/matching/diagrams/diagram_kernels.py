@@ -1,8 +1,8 @@
 """The hot loop of diagrams: evaluate tests in order, and move the groups that wait for them.
 
-    words of bits      the ranks at which groups wait; the lowest bit is the next test
+    words of bits      the tests for which groups wait; the lowest bit is the next test
     heads, next_group  the groups that wait for a test, as a list
-    group_state        whether a group waits, is done, or has an outcome before it waits
+    group_state        whether a group waits, is done, or does not wait yet but has an outcome
 
 A test is evaluated at most once, by comparing one code, and only if some group still waits for the
 test. Every group that waits for the test moves on to a class. To visit a class is to decide the

@@ -22,7 +22,7 @@ STAMP, WORD, RESULTS = 0, 1, 2  # indexes of DiagramWork.now
 
 
 class DiagramCounts(NamedTuple):
-    """Counts of the work, summed over events; COUNTED names the fields of `counts`."""
+    """Counts of the work, summed over events; COUNTED names the items of `counts`."""
 
     counts: Int64
     codes: Int64  # how often each code occurred, column after column

@@ -1,4 +1,4 @@
-"""Diagrams in use: they encode and evaluate events at once, and find their edges later.
+"""Diagrams in use: they evaluate events from the start, and find their edges later.
 
 The arrays are immutable. New diagrams have no edges; `link` finds the edges and swaps in arrays
 with these edges. The results stay the same. `remove` and `renumber` change results, so they return
@@ -247,8 +247,8 @@ class Diagrams:
         return found
 
     def test_counts(self) -> PassCounts:
-        """By the number of a test, how often the test passed, including the counts of earlier
-        diagrams."""
+        """For each test, by its number, how many events were seen and how many passed, including
+        the counts of earlier diagrams."""
         return count_tests(self.compiled, self._first, self._sum_counts())
 
     def measured(self) -> Measured:

@@ -27,9 +27,9 @@ MOST = 1 << 14  # new diagrams start with counts from at most this many events
 
 
 class PassCounts(NamedTuple):
-    """Counts of the tests of some diagrams, in their order."""
+    """Counts for each test of some diagrams, in the order of the tests."""
 
-    seen: Int64  # [T]: events
+    seen: Int64  # [T]: the number of events
     passed: Int64  # [T]: the number of events that passed the test
 
 

@@ -1,6 +1,6 @@
 """Classes and groups: all diagrams of a plan, joined at nodes with equal knowledge.
 
-    class    the nodes and leaves, of any units, that are reached with the same knowledge
+    class    the nodes and leaves, of any units, at which the same facts about the event are known
     group    the nodes of a class that have the same test: they wait together, and move together to
              one class for each outcome
 

@@ -1,9 +1,9 @@
 """Which filters of a segment are evaluated as diagrams, and their trees of tests.
 
-A wide filter is evaluated as a diagram if its hull lets many events through. All other filters are
-evaluated with the index of boxes, which is faster for them. If the caller asks for diagrams, and
-the boxes of a filter are a product of clauses, (a OR b) AND (c OR d) AND ..., the boxes are turned
-back into these clauses.
+A wide filter is evaluated as a diagram if all its terms have codes and its hull lets many events
+through. All other filters are evaluated with the index of boxes, which is faster for them. If the
+caller asks for diagrams for all filters, and the boxes of a filter are a product of clauses,
+(a OR b) AND (c OR d) AND ..., the boxes are turned back into these clauses.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tidings.matching.segments.segment_builder import is_indexed
 Array = npt.NDArray[Any]
 AUTO, BDD, TREES, SAVED = "auto", "bdd", "trees", "saved"
 ENGINES = (AUTO, BDD, TREES, SAVED)
-RARE = 1 / 512  # wide filters whose hulls let fewer events through do not become diagrams
+RARE = 1 / 512  # wide filters whose hulls let a smaller share of events through stay trees
 _OUTCOMES = ((1, sets.NULL), (2, sets.FALSE), (4, sets.TRUE))
 
 

@@ -1,14 +1,14 @@
-"""Kernels that evaluate signals. The result of a unit goes to the gates that it is a part of, and
-the results of gates are the results of filters.
+"""Kernels that evaluate signals, which are units and gates. The result of a signal goes to the
+gates that it is a part of, and to the filters that it decides.
 
 The kernels change these arrays:
 
     signal_state   the stamp of the event, and how many parts of a signal are open (0: decided)
     results        the slots of filters with their results, in the order of decisions
 
-`table` is the pointer table of TABLE; the definitions of its named tuples give the dtype and shape
-of each array. Units, slots and counts are integers; `dead` is a uint8 for each slot; `found` is
-intp.
+`table` is the pointer table of the named tuples in TABLE, whose definitions give the dtype and
+shape of each array. Units, slots and counts are integers; `dead` is a uint8 for each slot; `found`
+is intp.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def decide_unit(table, first):  # type: ignore[no-untyped-def]
         for at in range(np.int64(arrays.signal_outputs[signal]), last):
             work.results[place] = 2 * arrays.outputs[at] + value
             place += 1
-        # only units count here; a gate counted when its first part was decided
+        # only units are counted here; a gate was counted when its first part was decided
         if arrays.gate_parts[signal] >> 1 == 1:
             touched += place - work.now[RESULTS]
         work.now[RESULTS] = place

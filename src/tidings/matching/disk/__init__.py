@@ -8,8 +8,8 @@
     matcher_folder.py    the files of a matcher; diagram_folder.py: those of its diagrams
     index_files.py       arrays and terms as files
 
-This folder is for snapshots, spark and cli, not for users, who have `Matcher.save` and
-`Matcher.open`. Start at snapshot_folder.py.
+This folder is for channel, cli, snapshots, spark and store, not for users, who have `Matcher.save`
+and `Matcher.open`. Start at snapshot_folder.py.
 """
 
 from tidings.matching.disk.manifest import (

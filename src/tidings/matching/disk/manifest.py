@@ -71,7 +71,7 @@ class Manifest(msgspec.Struct):
 
 def write_manifest(folder: Path, kind: str, version: int, **notes: Any) -> None:
     """Write the manifest of a directory, after all its other files. For a subdirectory, the
-    manifest has the digest of that directory's manifest."""
+    manifest has the digest of the subdirectory's manifest."""
     paths = sorted((*folder.glob("*.arrow"), *folder.glob(f"*/{MANIFEST}")))
     names = [str(path.relative_to(folder)) for path in paths]
     sums = _digests(paths)

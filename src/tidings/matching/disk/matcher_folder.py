@@ -67,7 +67,7 @@ from tidings.model import LimitError
 FORMAT, VERSION = "tidings-matcher", 6
 BEFORE = 3  # how many earlier versions can be read; versions before 6 have no diagrams
 REKEYED = 5  # before this version, some filters had different identities
-MOST_BYTES = 2**31 - 2**20  # texts of this size or more get 64-bit offsets
+MOST_BYTES = 2**31 - 2**20  # if the texts have this many bytes in total, offsets get 64 bits
 Ids = Any  # a sequence of ids, or an Arrow column of them
 Texts = Any  # a sequence of texts, or an Arrow column of them
 
@@ -220,8 +220,8 @@ def _slots_that_test(segment: Segment, refused: Mapping[int, str]) -> dict[int, 
 
 
 def _without_slots(segment: Segment, aside: Mapping[int, str]) -> Segment:
-    """The segment, in which all boxes of these slots are disabled: each of them gets a condition
-    that no event passes."""
+    """The segment with all boxes of these slots disabled: each gets a condition that no event
+    passes."""
     arrays = segment.arrays
     flags = arrays.box_flags.copy()
     boxes = np.flatnonzero(np.isin(arrays.box_slot, list(aside)))

@@ -15,6 +15,11 @@ has the dtype and shape of each argument. The digest covers the sources of `matc
 rooms the folder of the kernel. So constants from other files must be passed as arguments; otherwise
 the cached code would keep their old values.
 
+A kernel that Python calls for each single event has `@short_kernel` if its work is short
+(compiling.py says why). matching/warming.py must load all kernels that single events need.
+tests/matching/test_warming.py checks that none of these is compiled later; add a new module of such
+kernels there.
+
 This folder is for matching and other rooms with kernels, not for users. Start at compiling.py.
 """
 

@@ -3,7 +3,7 @@
 Python lets a thread run for five milliseconds before another thread gets its turn. A match takes
 only a hundredth of that time. During background work, turns are made shorter. A thread that matches
 without pause is hardly ever interrupted (register.py says why). So it sometimes yields to the
-background thread, but so rarely that this does not delay 99 of 100 matches.
+background thread, but so rarely that 99 of 100 matches are not delayed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 TURN = 500e-6  # seconds
-PAUSE = 20e-6  # in seconds; the time to wake up does not count
+PAUSE = 20e-6  # seconds, without the time to wake up
 
 _lock = threading.Lock()
 _count = 0

@@ -1,9 +1,9 @@
 """Compare sixty-four values at a time, with LLVM instructions.
 
 `inside(column, at, low, width)` compares `column[at : at + 64]` with an interval and returns the
-results as the bits of one integer, lowest bit first. Numba does not turn such a loop into vector
-comparisons with mask results. Written as LLVM vector instructions, the loop becomes two AVX-512
-comparisons, eight AVX2 comparisons, or NEON code, depending on the machine.
+results as the bits of one integer, lowest bit first. Numba does not turn a loop over these values
+into vector comparisons with mask results. Written as LLVM vector instructions, the loop becomes two
+AVX-512 comparisons, eight AVX2 comparisons, or NEON code, depending on the machine.
 """
 
 from __future__ import annotations

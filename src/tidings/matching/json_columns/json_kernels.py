@@ -3,7 +3,7 @@
 Shapes (n objects, c columns): data uint8, the bytes of all objects; places int64 [n + 1], where
 each begins; names uint8, the names of the columns one after another; name_places int64 [c + 1];
 kinds uint8 [c], one of the constants below; numbers int64 and doubles float64 [c, n], the values;
-texts int64 [c, n, 2], where a text begins and ends in the data; valid uint8 [c, n], 1 for a value
+texts int64 [c, n, 2], where a string begins and ends in the data; valid uint8 [c, n], 1 for a value
 that exists and is not null; odd uint8 [n]; wide uint8 [c]; tens float64 [MOST_TENS + 1]. Offsets in
 the data are integers: `at` where reading begins, and `end` after the last byte.
 """
@@ -33,8 +33,8 @@ def skip_blanks(data: Any, at: int, end: int) -> int:
 
 @kernel
 def skip_text(data: Any, at: int, end: int) -> Any:
-    """The index of the quote at the end of a text, and whether all bytes of the text are ASCII. The
-    index is -1 if the text has an escape or a control character, or does not end."""
+    """The index of the quote at the end of a string, and whether all bytes of the string are ASCII.
+    The index is -1 if the string has an escape or a control character, or does not end."""
     plain = True
     while at < end:
         byte = data[at]
@@ -50,8 +50,8 @@ def skip_text(data: Any, at: int, end: int) -> Any:
 
 @kernel
 def find_name(data: Any, at: int, end: int, names: Any, name_places: Any, likely: int) -> int:
-    """The number of the column with this name, or -1 if there is none. Most objects have their
-    attributes in the same order, so the column `likely` is compared first."""
+    """The number of the column whose name is data[at:end], or -1 if there is none. Most objects
+    have their attributes in the same order, so the column `likely` is compared first."""
     columns = len(name_places) - 1
     size = end - at
     for step in range(columns):
@@ -141,7 +141,7 @@ def read_object(
     numbers: Any, doubles: Any, texts: Any, valid: Any, wide: Any,
 ) -> Any:  # fmt: skip
     """Read the object that begins at the offset `at` into a row; return False if the object is odd.
-    If a text in a column is not ASCII, `wide` (uint8 [c]) becomes 1 for that column."""
+    If a string in a column is not ASCII, `wide` (uint8 [c]) becomes 1 for that column."""
     at = skip_blanks(data, at, end)
     if at >= end or data[at] != 0x7B:
         return False
@@ -243,7 +243,7 @@ def read_objects(
 
 @kernel
 def measure_texts(texts: Any, valid: Any, offsets: Any) -> None:
-    """Fill `offsets` (int32 [n + 1]): the end of each text of a column in the joined texts."""
+    """Fill `offsets` (int32 [n + 1]): the end of each string of a column in the joined strings."""
     offsets[0] = 0
     for row in range(len(valid)):
         size = texts[row, 1] - texts[row, 0] if valid[row] else 0
@@ -252,7 +252,7 @@ def measure_texts(texts: Any, valid: Any, offsets: Any) -> None:
 
 @kernel
 def copy_texts(data: Any, texts: Any, offsets: Any, out: Any) -> None:
-    """Copy the texts of one column to `out`, uint8, one after another."""
+    """Copy the strings of one column to `out`, uint8, one after another."""
     for row in range(len(offsets) - 1):
         first, to = texts[row, 0], offsets[row]
         for one in range(offsets[row + 1] - to):

@@ -1,6 +1,6 @@
 """Reads flat JSON objects into a record batch, for given names and kinds of columns.
 
-Cost: about 2.5 ns per byte and column array; no Python code runs for single values.
+Cost: about 2.5 ns per byte, plus the arrays of the columns; no Python code runs for single values.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class JsonReader:
 
     def read(self, contents: Sequence[bytes]) -> tuple[pa.RecordBatch, list[int]] | None:
         """A row for each object, and the positions of odd objects, whose rows are empty. In the
-        record batch, absent and null values are both null. None if a text is not UTF-8."""
+        record batch, absent and null values are both null. None if a string is not UTF-8."""
         joined = b"".join(contents)
         rows, columns = len(contents), len(self._names)
         data = np.frombuffer(joined, np.uint8)

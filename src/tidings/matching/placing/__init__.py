@@ -9,7 +9,7 @@
     segments_of_nodes.py    compiles filters, alone or together with those of an earlier segment
     index_kernels.py, lookup_kernels.py, sketch_kernels.py    the hot loops
 
-An index proves some coverings. For all others, it returns candidates. The filters of the remaining
+An index proves some coverings, and returns candidates for all others. The filters of these
 candidates are then compared (tidings.filters.canonical.covers_among). This folder is for channel,
 not for users. Start at box_questions.py.
 """

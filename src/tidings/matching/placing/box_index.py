@@ -242,7 +242,7 @@ def _arrange(boxes: CompiledBoxes, segment: Segment, ends: Array) -> IndexArrays
     sizes = np.diff(boxed.tests)
     owner = np.repeat(np.arange(len(wide)), np.diff(slots))  # for each box, its slot
     mask = _masks(boxed, sizes)
-    # of each slot, the box with the most tests (of several such boxes, the first)
+    # for each slot, the box with the most tests; if there are several such boxes, the first
     order = np.lexsort((-sizes, owner))
     chosen = order[slots[:-1][np.diff(slots) > 0]]
     chosen = chosen[wide[owner[chosen]] == 0]

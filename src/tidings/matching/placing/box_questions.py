@@ -57,7 +57,7 @@ class CornerRange(NamedTuple):
 
     tests: Mapping[str, ValueSet]  # terms that must be tested, with the sets around the corner
     reads: frozenset[str]  # attributes that must be tested in addition to `tests`
-    is_tight: bool  # whether the whole set of a covered filter must lie in the set
+    is_tight: bool  # whether the sets of a covered filter must lie in the sets of the piece
 
 
 class Question(NamedTuple):

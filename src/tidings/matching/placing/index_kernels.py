@@ -8,9 +8,9 @@ four bits for each of the first eight tests, in the order of the bits in the mas
 set of the test begins. Masks and codes reject nearly all candidates, whose boxes then need not be
 fetched from memory.
 
-`corners` is `Corners`, `piece` is `EncodedPiece`, and `arrays` is `Arrays` of segment.py; their
-definitions give the dtype and shape of each array. Boxes, tests and positions are integers, and
-masks are uint64.
+`corners` is a `Corners`, `piece` is an `EncodedPiece`, and `arrays` is an `Arrays` (segment.py);
+their definitions give the dtype and shape of each array. Boxes, tests and positions are integers,
+and masks are uint64.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def count_inside(corners, piece, test):  # type: ignore[no-untyped-def]
 
 @kernel
 def best_test(corners, piece):  # type: ignore[no-untyped-def]
-    """Of the tests in a piece, the one that the fewest corners pass, and their number."""
+    """Of the tests in a piece, the one that the fewest corners pass, and how many pass it."""
     best, least = 0, np.int64(1) << 62
     for test in range(piece.columns.shape[0]):
         total = count_inside(corners, piece, test)

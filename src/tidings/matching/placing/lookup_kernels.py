@@ -9,7 +9,7 @@ int64 words:
 Nearly all filters are simple. If each filter caused work outside of this kernel, such as creating
 small arrays for each step, that work would take longer than the search itself.
 
-`words` (int64) contains the words of simple filters. `new` is `Boxed`, and `piece` is
+`words` (int64) contains the words of simple filters. `new` is a `Boxed`, and `piece` is an
 `EncodedPiece`. `room`, `found` and `out` (uint32) contain slots. `answers` (uint8) has NO, MAYBE or
 YES for each slot in `room`. Places and counts are integers.
 """

@@ -15,7 +15,7 @@ import numpy as np
 
 from tidings.matching.jit.compiling import short_kernel
 
-COLUMN, LOW, HIGH, HASH, POINT = range(5)  # HASH: the first cut; POINT: 1 if one value
+COLUMN, LOW, HIGH, HASH, POINT = range(5)  # HASH: of the first cut; POINT: 1 for a single value
 WORDS = 5
 
 
@@ -61,8 +61,8 @@ def is_inside(tests, first, last, piece, is_tight):  # type: ignore[no-untyped-d
 
 @short_kernel
 def find_around(count, masks, owners, starts, tests, corner, mask, out):  # type: ignore[no-untyped-def]
-    """Among the first `count` boxes, find those that may contain a corner; return their owners. An
-    owner may occur several times.
+    """Among the first `count` boxes, find those that may contain a corner; write their owners to
+    `out`, and return how many were written. An owner may occur several times.
 
     `masks` (uint64) and `owners` (uint32) have one element per box; `starts` is int64; `tests` and
     `corner` are uint64 [n, WORDS]. `out` is uint32, with room for `count`.
@@ -79,7 +79,7 @@ def find_around(count, masks, owners, starts, tests, corner, mask, out):  # type
 
 @short_kernel
 def find_inside(count, masks, owners, starts, tests, is_corner, piece, is_tight, mask, out):  # type: ignore[no-untyped-def]
-    """The owners of the corner boxes that may lie in a piece; for the arguments, see `find_around`.
+    """Like `find_around`, but find the corner boxes whose corners may lie in a piece.
 
     is_corner uint8, one per box: whether the box is the corner box of its owner.
     """

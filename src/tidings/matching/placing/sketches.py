@@ -38,7 +38,7 @@ class Sketches:
     def __init__(self) -> None:
         self._columns: dict[str, int] = {}
         self._count = 0
-        self._filled = 0  # tests
+        self._filled = 0  # the number of tests
         self._masks: Array = np.zeros(64, np.uint64)
         self._owners: Array = np.zeros(64, np.uint32)
         self._is_corner: Array = np.zeros(64, np.uint8)

@@ -144,7 +144,7 @@ def _rlike(text: Any, pattern: str) -> Any:
 
 
 def _find(text: Any, pattern: str, compiled: regular.Regular) -> Any:
-    """Search with Arrow's RE2. The result is null for texts that are too long, as in Python."""
+    """Search with Arrow's RE2. The result is null for strings that are too long, as in Python."""
     lengths = pc.binary_length(text)
     longest = pc.max(lengths).as_py()
     if longest is None or longest <= compiled.longest:
@@ -158,7 +158,7 @@ def _concatenate(*texts: Any) -> Any:
     size = reduce(pc.add, (pc.cast(pc.utf8_length(text), WHOLE) for text in texts))
     longest = pc.max(size).as_py() if isinstance(size, pa.Array) else size.as_py()
     if longest is not None and longest > MOST_TEXT:
-        raise NotColumnar  # here the reference gives null, and such a long text must not be built
+        raise NotColumnar  # here the reference gives null, and such a long string must not be built
     return pc.binary_join_element_wise(*texts, pa.scalar("", TEXT), null_handling="emit_null")
 
 

@@ -118,7 +118,8 @@ def _is_list_view(kind: Any) -> bool:
 
 
 def conform(batch: pa.RecordBatch, attributes: Attributes) -> pa.RecordBatch:
-    """Read text columns as their declared types; raises NotificationError if a text can't be read.
+    """Read string columns as their declared types; raise NotificationError if a string can't be
+    read.
 
     Columns of other types are left as they are.
     """
@@ -275,9 +276,8 @@ def value_column(node: Expression, batch: pa.RecordBatch) -> Any:
 
 
 def is_absent(node: Expression, names: Container[str], encoder: Encoder) -> bool:
-    """Whether a term is an attribute that a batch with columns of these names does not have. This
-    question saves most of the time for a small batch that lacks most of the columns that filters
-    test."""
+    """Whether a term is an attribute that a batch with columns of these names does not have. If a
+    small batch lacks most of the columns that filters test, this check saves most of the time."""
     return (
         isinstance(node, Attribute)
         and node.path[0] not in names

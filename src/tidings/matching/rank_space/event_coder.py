@@ -1,10 +1,10 @@
 """Encode one event as codes: the fast path from a mapping to rank space.
 
-Encoding twenty attributes takes a few microseconds, which is as long as all other work of the
-kernel takes. So common types of common terms are looked up inline, in one loop. Integers are left
-to the kernel, because a bisection in Python would cost more than all other work. If filters test
-far more attributes than an event has, its codes are a copy of the codes of an empty event, and only
-the attributes of the event are looked up.
+Encoding twenty attributes takes a few microseconds, which is as long as the kernel needs for the
+event. So common types of common terms are looked up inline, in one loop. Integers are left to the
+kernel, because a bisection in Python would cost more than all other work. If filters test far more
+attributes than an event has, its codes are a copy of the codes of an empty event, and only the
+attributes of the event are looked up.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from tidings.matching.jit.compiling import kernel
 class IntegerColumn(IntEnum):
     """How the integers of a column are encoded: by a table or by bisection."""
 
-    BASE = 0  # with a table, the integer at its first place; else the code of the least number
+    BASE = 0  # with a table, the integer at its first place; else the lowest code of a number
     FIRST = 1  # the places [FIRST, END) in the table, or in the thresholds
     END = 2
     IN_TABLE = 3  # 1 if there is a table
@@ -47,7 +47,7 @@ def same_bytes(a, a_first, b, b_first, size):  # type: ignore[no-untyped-def]
 
 @kernel
 def fill_table(offsets, data, table):  # type: ignore[no-untyped-def]
-    """Fill a hash table with open addressing with the numbers of the known strings. `table` is
+    """Enter the numbers of the known strings into a hash table with open addressing. `table` is
     int32, its size is a power of two, and it is filled with -1 at first."""
     mask = table.shape[0] - 1
     for number in range(offsets.shape[0] - 1):
@@ -166,7 +166,7 @@ def code_of_integer(value, column, integers):  # type: ignore[no-untyped-def]
         lowest = numbers[column, IntegerColumn.BASE]
         if value < lowest:
             return np.int64(table[first])
-        if value >= lowest + (last - first):  # the difference of both could overflow
+        if value >= lowest + (last - first):  # value - lowest could overflow
             return np.int64(table[last - 1])
         return np.int64(table[first + (value - lowest)])
     low, high = first, last

@@ -13,7 +13,7 @@
     tested.py             the attributes that a segment reads, and kinds of values compared
     misfits.py            which filters don't fit columns of given types
 
-`Segment` and `Tested` are for snapshots and spark; all other names are used only inside `matching`.
+`Segment` and `Tested` are for other rooms; all other names are used only inside `matching`.
 Start at segment.py, then part.py.
 """
 

@@ -277,7 +277,7 @@ def _lay_out(
 
 
 def _groups(column: Array, wide_class: Array, width: Array) -> dict[str, Array]:
-    """Runs of entries with equal column and class of widths, and the greatest width in each run."""
+    """Runs of entries with the same column and width class, and the greatest width in each run."""
     if len(column) == 0:
         none = np.zeros(0, np.int64)
         return {"group_column": none, "group_start": none, "group_end": none, "group_width": none}

@@ -260,7 +260,7 @@ def _prune(source: DisassembledSegment) -> DisassembledSegment:
 
 
 def _used_cuts(source: DisassembledSegment) -> list[Array]:
-    """For each term, the indexes of those cuts that are an end point of some test."""
+    """For each term, a Boolean for each cut: whether the cut is an end point of some test."""
     tests = source.tests
     sizes = [len(term.ranks.cuts) for term in source.terms]
     starts = np.zeros(len(sizes) + 1, np.int64)
@@ -300,7 +300,7 @@ def _limit_terms(parts: list[DisassembledSegment]) -> list[DisassembledSegment]:
 
 
 def _evaluate_terms(source: DisassembledSegment, texts: set[str]) -> DisassembledSegment:
-    """Evaluate the tests of some terms row by row instead of indexing them."""
+    """Take the tests of some terms out of the index, so that they are evaluated row by row."""
     tests, terms = source.tests, source.terms
     named = np.array([False, *(term.text in texts and not term.elements for term in terms)])
     taken = named[tests.column]

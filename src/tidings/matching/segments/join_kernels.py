@@ -236,7 +236,7 @@ def next_hit(position, last, width, low, high, batch):  # type: ignore[no-untype
 
     The entries of a group are sorted by their low ends, and no entry is wider than `width`. So
     entries that end before the next code in use are skipped together. `low` and `high` (uint32 [E])
-    are the intervals of the entries; for `used`, see SortedBatch.
+    are the intervals of the entries; `batch` is a SortedBatch.
     """
     while position < last:
         code = next_code(batch, np.int64(low[position]))
@@ -321,7 +321,7 @@ def join_access(  # type: ignore[no-untyped-def]
     access, position, accesses, arrays, batch, lists, dead, many, pairs, counts, n_out, n_rest
 ):
     """The batch join of one access term, group by group, from an entry on; see `join_group`, also
-    for the other arguments. `accesses` is `Accesses`."""
+    for the other arguments. `accesses` is an `Accesses`."""
     for group in range(accesses.group_starts[access], accesses.group_starts[access + 1]):
         end = accesses.group_end[group]
         if position < end:
@@ -338,10 +338,10 @@ def join_access(  # type: ignore[no-untyped-def]
 def join_all(access, position, accesses, exact, coarse, arrays, lists, dead, many, pairs, counts):  # type: ignore[no-untyped-def]
     """The batch join of all access terms; it starts at entry `position` of term `access`.
 
-    exact uint32 [C, n], coarse uint16 [C, n + 64]: the codes of the batch. If there are few events,
-    calling three kernels for each term would take longer than the join itself. Returns (term
-    reached, entry reached, number of matches, number of pairs to evaluate); the term is A when all
-    terms are done.
+    exact uint32 [C, n], coarse uint16 [C, n + 64]: the codes of the batch. One kernel does all of
+    this, because calling three kernels for each term would take longer than the join itself if
+    there are few events. Returns (term reached, entry reached, number of matches, number of pairs
+    to evaluate); the term is A when all terms are done.
     """
     most = accesses.size.max() + 1
     starts, used = np.empty(most, np.int64), np.empty(most, np.int64)

@@ -3,8 +3,8 @@
 If all cuts of a term lie in the family of its column, the term has no misfits; two bisections check
 this. For other terms, the tests are reconstructed from the arrays and checked together. So the
 usual answer, "none", costs one step per term and residual, however many filters test them: 0.1 ms
-for 200,000 filters of four tests. For the same filters, a search that finds misfits takes 1.1 s (on
-two busy cores).
+for 200,000 filters with four tests each. For the same filters, a search that finds misfits takes
+1.1 s (on two busy cores).
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def _misfit_of_list(node: Expression, types: Types) -> Misfit | None:
 
 
 def _all_inside(cuts: list[Cut], domain: ValueSet) -> bool:
-    """Whether all cuts lie within one family, apart from the cuts around null."""
+    """Whether all cuts, apart from those around null, lie within the family `domain`."""
     first, last = domain.cuts[0], domain.cuts[1] if len(domain.cuts) > 1 else (sets.OTHER + 1,)
     before, after = bisect_left(cuts, first), bisect_right(cuts, last)
     return after == len(cuts) and all(cut in _NULL_CUTS for cut in cuts[:before])
@@ -198,7 +198,7 @@ def _all_inside(cuts: list[Cut], domain: ValueSet) -> bool:
 def _find_excluded(
     tests: Tests, slot_of: Array, column: int, ranks: Ranks, domain: ValueSet
 ) -> Iterable[tuple[Array, ValueSet]]:
-    """The filters whose tests of a term allow no value of a family, grouped by the families that
+    """The filters whose tests of a term allow no value of `domain`, grouped by the families that
     they do allow: (slots, values)."""
     rows = np.flatnonzero(tests.column == column)
     if not len(rows):
@@ -249,7 +249,7 @@ def _find_rest(segment: Segment, types: Types, found: Found) -> dict[str, set[in
         if (one := misfit_of_term(node, types)) is not None
     }
     slot_of = segment.arrays.box_slot
-    # only for terms without a column, because no column was left
+    # only for terms that could have a column, but for which no column was left
     allowed: dict[tuple[int, str], ValueSet] = {}
     for box, rest in segment.rest.items():
         for one in {wrong[text] for text, _ in rest.tests if text in wrong}:

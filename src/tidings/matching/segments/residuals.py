@@ -35,7 +35,7 @@ Path = tuple[str, ...]
 Use = tuple[int, int, ValueSet]  # pairs [first, last), and the values that pass
 Run = tuple[int, int, Rest]  # pairs [first, last) with one box, and what must be evaluated for it
 WORTH = 32  # Arrow computes this many values in the time that one evaluation takes
-LEAST = 16  # the overhead of calling Arrow takes as long as this many evaluations
+LEAST = 16  # the overhead of one call to Arrow, in evaluations
 _OUTCOMES = [key(None), key(False), key(True)]
 
 

@@ -1,5 +1,5 @@
-"""The hot loops over a graph that grows. Its edges are compiled; places that changed since then
-have patches.
+"""The hot loops over a graph that grows. The edges are compiled; a place whose parents have changed
+since then has a patch.
 
     places     0 ... N-1 | N ... N+D-1
     nodes      compiled  | added since
@@ -9,9 +9,9 @@ have patches.
 Each place has a *mark*, and each search has a number of its own, its *stamp*. A place is marked if
 its mark equals the current stamp, so marks need not be cleared between searches.
 
-`edges` is `Edges`. `places`, `children`, `parents` and `below` are arrays of places of any length,
-uint32 or int64. `marks`, `over`, `up`, `down` and `covered` are int64, with one element for each
-place. Stamps, counts and single places are integers.
+`edges` is an `Edges`. `places`, `children`, `parents` and `below` each list some places, as uint32
+or int64. `marks`, `over`, `up`, `down` and `covered` are int64, with one element for each place of
+the graph. Stamps, counts and single places are integers.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Edges(NamedTuple):
     starts: Array  # int64 [N + 1]: where the compiled parents of a place begin
     parents: Array  # uint32
     patch: Array  # int32 by place: the number of the patch of the place, or -1
-    first: Array  # int64 by patch: where the parents of the place begin in the pool
-    last: Array  # int64 by patch
+    first: Array  # int64 by patch: where the parents of the patched place begin in `pool`
+    last: Array  # int64 by patch: where these parents end
     pool: Array  # uint32
 
 
@@ -67,7 +67,7 @@ def mark_above(edges, marks, stamp, queue, count):  # type: ignore[no-untyped-de
 @kernel
 def climb(places, edges, marks, stamp, out):  # type: ignore[no-untyped-def]
     """Mark these places and all places above them. `out` (uint32, with room for all places)
-    receives the newly marked places; returns how many they are."""
+    receives the newly marked places; returns how many there are."""
     count = 0
     for at in range(places.shape[0]):
         if marks[places[at]] != stamp:
@@ -79,8 +79,8 @@ def climb(places, edges, marks, stamp, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def find_lowest(places, edges, over, stamp, out):  # type: ignore[no-untyped-def]
-    """Of the given places, those that are not a parent of another given place; `over` has marks.
-    The places are written to `out`, which has the dtype of `places`; returns their number."""
+    """Of the given places, find those that are not a parent of another given place; write them to
+    `out`, which has the dtype of `places`, and return their number. `over` has marks."""
     for at in range(places.shape[0]):
         is_patched, first, last = span_of(edges, np.int64(places[at]))
         for edge in range(first, last):

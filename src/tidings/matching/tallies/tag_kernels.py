@@ -70,8 +70,8 @@ def sort_lists(starts, values):  # type: ignore[no-untyped-def]
 
 @kernel
 def count_members(starts, places, member_starts, out_starts):  # type: ignore[no-untyped-def]
-    """Write to `out_starts` how many members all matches have up to each event; the arrays are
-    described at the top of the module."""
+    """Write to `out_starts`, after each event, how many members all matches so far have; the arrays
+    are described at the top of the module."""
     count = 0
     for event in range(starts.shape[0] - 1):
         for at in range(starts[event], starts[event + 1]):

@@ -12,7 +12,7 @@
     subscription.py   the items of a subscription: an asynchronous iterator
     grants.py         signed grants, with which an agent subscribes to nodes
     refusals.py       the errors of agents
-    moving.py         moves an agent to a better router, by the advice of its channel
+    moving.py         moves an agent to a better router, on the advice of its channel
     encoding.py       attributes as JSON or MessagePack
     tags/             who tags the notifications that the agent publishes
     arrow_rows.py     the rows of Arrow data as notifications

@@ -226,15 +226,15 @@ class AgentChannel(Publishing):
         timeout: float | None = None,
         related: float | None = None,
     ) -> Subscription:
-        """Subscribe to a filter in some dialect. The filter is a text or, in dialects that are
-        JSON, also an object. Use `async with` to wait until the subscription is in force, for at
-        most `timeout` seconds; it raises Refusal if the rendezvous point refuses the filter. The
-        subscription holds at most `most` unread notifications; all others stay at the rendezvous
-        point until there is room. Notifications are delivered in the order of their serials: if one
-        is missing, later ones wait until the missing one arrives or is known to be lost. With
-        `order="none"`, later notifications do not wait for missing ones. With `fast`, missing
-        notifications are neither noticed nor requested, and the order is arbitrary. After an
-        interruption of more than `drop_after` seconds, the subscription ends with a `Break`.
+        """Subscribe to a filter in a dialect. The filter is a string; in dialects whose filters are
+        JSON, it can also be a mapping. Use `async with` to wait until the subscription is in force,
+        for at most `timeout` seconds; it raises Refusal if the rendezvous point refuses the filter.
+        The subscription holds at most `most` unread notifications; all others stay at the
+        rendezvous point until there is room. Notifications are delivered in the order of their
+        serials: if one is missing, later ones wait until the missing one arrives or is known to be
+        lost. With `order="none"`, later notifications do not wait for missing ones. With `fast`,
+        missing notifications are neither noticed nor requested, and the order is arbitrary. After
+        an interruption of more than `drop_after` seconds, the subscription ends with a `Break`.
 
         A subscription with a `name` is durable: the rendezvous point keeps notifications for it
         until they are confirmed (`Subscription.confirm`), even while no agent is connected. If an
@@ -318,7 +318,7 @@ class AgentChannel(Publishing):
 
     async def drop_named(self, name: str, timeout: float | None = None) -> None:
         """End the subscription of this agent that has this name, whatever its filter is;
-        notifications are no longer kept for it. It is no error if there is no subscription of that
+        notifications are no longer kept for it. It is not an error if no subscription has that
         name. Raise TimedOut after `timeout` seconds."""
         if not name or self._is_anonymous:
             raise Refusal(

@@ -87,8 +87,8 @@ class HeldGrants:
                 held.machine.refuse(message.refusal)
 
     async def renew(self, obtain: Callable[[str, str], Awaitable[SignedGrant]]) -> None:
-        """Renew the grants of which half of the lifetime is over. If a grant can't be renewed, it
-        is used until it expires."""
+        """Renew the grants whose lifetime is half over. If a grant can't be renewed, it is used
+        until it expires."""
         for number, held in [*self._held.items()]:
             now = time.time()
             if now < held.renew_at or not held.grant.interest:

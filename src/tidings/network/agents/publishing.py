@@ -100,7 +100,7 @@ class _Chunks:
 
 
 class Publishing(ABC):
-    """What one channel of an agent publishes. Subclasses send messages."""
+    """The publishing half of one channel of an agent. Subclasses send the messages."""
 
     def __init__(
         self,
@@ -163,12 +163,12 @@ class Publishing(ABC):
         fast: bool = False,
         timeout: float | None = None,
     ) -> int:
-        """Publish a notification, and return its stamp when it is on the disk of the rendezvous
-        point. Subscribers get the payload and the subject, and also the attributes unless `share`
-        is false. The stamps of an agent start from 1. A payload that is sent in pieces takes
-        several stamps, and the last of them is returned. With `fast`, only subscribers that are
-        connected get the notification. A fast notification has no stamp and no serial, and is not
-        in the journal; 0 is returned at once, and a loss is not noticed. Raise Refusal if the
+        """Publish a notification, wait until it is on the disk of the rendezvous point, and return
+        its stamp. Subscribers get the payload and the subject, and also the attributes unless
+        `share` is false. The stamps of an agent start from 1. A payload that is sent in pieces
+        takes several stamps, and the last of them is returned. With `fast`, only subscribers that
+        are connected get the notification. A fast notification has no stamp and no serial, and is
+        not in the journal; 0 is returned at once, and a loss is not noticed. Raise Refusal if the
         notification was refused. Raise Broken, and publish nothing, if notifications that were
         acknowledged earlier have been lost. Raise TimedOut if the notification is not acknowledged
         within `timeout` seconds; the agent still tries to publish it. The attributes are a mapping,
@@ -335,7 +335,7 @@ class Publishing(ABC):
                         stamp, reason = min(piece.refused.items())
                         at = count + stamp - piece.first + 1
                         others = len(piece.refused) - 1
-                        more = f"; {others:,} more of the call were refused" if others else ""
+                        more = f"; also refused in this call: {others:,} more" if others else ""
                         raise Refusal(f"notification {at}: {reason}{more}")
                     count += piece.last - piece.first + 1
         finally:

@@ -29,9 +29,9 @@ class Subscription:
     `Break` when an unknown number of notifications was missed, `Interrupted` when the connection to
     the rendezvous point is lost, and `Resumed` when it is back.
 
-    A filter that can never match is accepted: `never` is then true, and `note` says why. `note`
-    also says if a filter matches everything although it reads attributes. `never` and `note` are
-    known once the subscription is in force.
+    A filter that can never match is accepted: `never` is then true, and `note` says why. If a
+    filter matches everything although it reads attributes, `note` says this too. `never` and `note`
+    are known once the subscription is in force.
     """
 
     def __init__(self, agent: Owner, machine: Subscriber, timeout: float | None = None) -> None:
@@ -105,13 +105,15 @@ class Subscription:
         confirmation on disk. Raise TimedOut after `timeout` seconds."""
         self.confirm_soon(one)
         state = self._confirming()
-        await self._wait(lambda: state.stored >= one.serial, "it was not confirmed", timeout)
+        await self._wait(
+            lambda: state.stored >= one.serial, "the confirmation was not stored", timeout
+        )
 
     async def drop(self, timeout: float | None = None) -> None:
         """End the subscription and drop its name. No more notifications are kept for it."""
         state = self._confirming()
         self._agent.drop_name(self._machine)
-        await self._wait(lambda: state.dropped, "the name is not dropped", timeout)
+        await self._wait(lambda: state.dropped, "the name was not dropped", timeout)
         self.close()
 
     def _confirming(self) -> Confirming:

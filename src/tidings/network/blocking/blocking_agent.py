@@ -95,9 +95,9 @@ class BlockingAgent:
         fast: bool = False,
         timeout: float | None = None,
     ) -> int:
-        """Publish a notification, and return its stamp when it is on the disk of the rendezvous
-        point. Subscribers get the payload and the subject, and also the attributes unless `share`
-        is false. The stamps of an agent start from 1. Raise Refusal if the notification was
+        """Publish a notification, wait until it is on the disk of the rendezvous point, and return
+        its stamp. Subscribers get the payload and the subject, and also the attributes unless
+        `share` is false. The stamps of an agent start from 1. Raise Refusal if the notification was
         refused. Raise Broken, and publish nothing, if notifications that were acknowledged earlier
         have been lost. Raise TimedOut if the notification is not acknowledged within `timeout`
         seconds; the agent still tries to publish it, until the agent is closed. For `fast` and

@@ -6,7 +6,7 @@
       <tag>new</tag><tag>hot</tag>               ["new", "hot"], because the name occurs twice
       <place><city>Bonn</city></place>           {"city": "Bonn"}
       <volume nil="true"/>                       null
-      <attribute name="geo.zone">EU</attribute>  for names that are no names of elements
+      <attribute name="geo.zone">EU</attribute>  for names that can't be element names
     </quote>
 
 The name of the outermost element does not matter. `type` is string, integer, double or boolean.
@@ -67,7 +67,8 @@ class _Reader:
             if problem.code == errors.codes[errors.XML_ERROR_UNDEFINED_ENTITY]:
                 raise NotificationError(
                     f"XML, line {problem.lineno}: found an entity that XML itself does not define, "
-                    "expected &amp; &lt; &gt; &apos; or &quot;, or a number such as &#228;"
+                    "expected &amp; &lt; &gt; &apos; or &quot;, or a character reference such as "
+                    "&#228;"
                 ) from None
             raise NotificationError(f"the notification is not valid XML: {problem}") from None
 
@@ -110,8 +111,8 @@ class _Reader:
         if element.inner:
             if text.strip() or element.kind or element.nil:
                 raise self._problem(
-                    f"element {element.name}: found elements together with a text, a type or nil; "
-                    "expected only elements or only a text"
+                    f"element {element.name}: found child elements together with text, or with a "
+                    "`type` or `nil` attribute; expected only child elements or only text"
                 )
             return element.inner
         if element.nil:
@@ -136,13 +137,14 @@ class _Reader:
 
 def refuse_doctype(line: int) -> NotificationError:
     return NotificationError(
-        f"XML, line {line}: found a document type declaration, expected elements only; entities of "
-        "its own are not used, because they could expand without limit or refer to files"
+        f"XML, line {line}: found a document type declaration, expected elements only; entities "
+        "that it declares are not supported, because they could expand without limit or refer to "
+        "files"
     )
 
 
 def _convert(text: str, kind: str) -> Any:
-    """Convert a text to a type; None if the text does not fit the type."""
+    """Convert text to a type; None if the text does not fit the type."""
     if kind in ("", "string"):
         return text
     text = text.strip()

@@ -40,7 +40,7 @@ class KindDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
     off: dict[str, str] = {}
     """The predicates among them that are switched off, with the reasons."""
     predicate_millis: int = PREDICATE_MILLIS
-    """The time of one call of a predicate."""
+    """The most milliseconds that one call of a predicate may take."""
 
     @property
     def ontology(self) -> Ontology:

@@ -30,8 +30,8 @@ class Replaced(NamedTuple):
 
 
 def replace_definition(before: KindDefinition, after: KindDefinition) -> Replaced:
-    """The definition `after`; topics that only `before` has become retired topics in it. A
-    predicate that was switched off stays off until its package has another version."""
+    """The definition `after`, in which the topics that only `before` has are retired. A predicate
+    that was switched off stays off until its package has another version."""
     same = {
         name: reason
         for name, reason in before.off.items()

@@ -8,7 +8,7 @@ person.
     centres.py        an ordered index over the centres of clusters
     grouping.py       few clusters: a sweep for times, greedily for places
     cluster.py        clusters of places and of times; values are added and removed
-    elements.py       the values that are held and related to a term, with weights
+    elements.py       the stored values that are related to a term, with weights
     cluster_store.py  nodes: learn, find, cancel, age; the bound on their number
     full_scan.py      a store without any index: the reference for tests
 

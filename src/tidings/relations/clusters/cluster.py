@@ -1,6 +1,6 @@
 """The clusters of one context. A cluster contains values within a radius of its centre.
 
-    value ──> centres within the radius (ordered index) ──> join the nearest, or found a cluster
+    value ──> centres within the radius (ordered index) ──> join the nearest, or start a cluster
     query ──> centres within radius + near              ──> their members that are near
 
 Each value is in exactly one cluster. After many changes, `tidy` groups all values again, into few

@@ -4,10 +4,10 @@
                        |              |
                     element        element       each in a cluster of its context
 
-A node is one combination of terms that was forwarded to one hop. Each element of the node leads to
-it, and its merit is the sum over the terms of the query. A node is dropped when its last id is
-cancelled, when it has not been used for a while, or when the store is full and no other node was
-used less. The caller passes the current time, in seconds.
+A node is one combination of terms that was forwarded to one hop. A query finds a node through any
+of the node's elements; the merit of the node is the sum over the terms of the query. A node is
+dropped when its last id is cancelled, when it has not been used for a while, or when the store is
+full and no other node was used less. The caller passes the current time, in seconds.
 """
 
 from __future__ import annotations
@@ -153,8 +153,8 @@ class ClusterStore:
                 self.forget(node)
 
     def age(self, now: float) -> int:
-        """Forget the nodes that were not used for a while, and return how many they were. The uses
-        of the other nodes are halved, so that a node that is no longer popular can be replaced."""
+        """Forget the nodes that were not used for a while, and return their number. The uses of the
+        other nodes are halved, so that a node that is no longer popular can be replaced."""
         old = [node for node in self._nodes.values() if node.last + self.settings.keep < now]
         for node in old:
             self.forget(node)

@@ -7,7 +7,7 @@
     scoring.py       merits of hops, limits, the best nodes
     exact_table.py   the exact search, which skips filters with stored answers
     related.py       subscriptions that want related messages, by weight
-    gates.py         finds these subscriptions also through an exact test
+    gates.py         finds these subscriptions through a test that must hold exactly, if possible
     postings.py, merit_kernels.py    nodes found by a term, as arrays; compiled sums of merits
     frame_plans.py   the frames to send at once, cached for values that occur repeatedly
     forwarded_merit.py    the merit of a message for a queue

@@ -49,7 +49,7 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 class TermReader:
-    """Reads the terms of events. The terms of short texts are kept in a cache."""
+    """Reads the terms of events. The terms of short strings are kept in a cache."""
 
     def __init__(
         self, semantic: SemanticStore, reading: Reading, asking: Asking | None = None

@@ -7,12 +7,12 @@ these attributes. So filters are grouped by the attributes that they read:
     topic = 'T7' AND city = 'Chicago'   reads topic, city     answers by topic and city
     topic = 'T7' AND price > 9          reads price too       always searched
 
-This module stores the whole answer of such a group, which is all ids of the group that match, for
-values that were forwarded before. Answers are updated when subscriptions change. If all answers for
-a message are stored, only the filters that read other attributes too are searched, in a matcher of
-their own; otherwise the matcher of all filters is used. So a search with stored answers never takes
-longer than one without them. A value that is only near or broader does not prove a match, so
-filters are still searched for it.
+For values that were forwarded before, this module stores the whole answer of such a group: all ids
+of the group that match. Answers are updated when subscriptions change. If all answers for a message
+are stored, only the filters that read other attributes too are searched, in a matcher of their own;
+otherwise the matcher of all filters is used. So a search with stored answers never takes longer
+than one without them. A value that is only near or broader does not prove a match, so filters are
+still searched for it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tidings.model import ABSENT, Event, TidingsError
 Group = tuple[str, ...] | None
 Values = tuple[Hashable, ...]
 # Equal values of these types mean the same to every filter, and have equal hashes. Numbers and
-# booleans are not among them: in Python, 1, 1.0 and true are equal.
+# booleans are not among them: in Python, 1, 1.0 and True are equal.
 _PLAIN = frozenset((str, type(None), dt.date, dt.datetime, type(ABSENT)))
 MOST_POINTS = 64
 

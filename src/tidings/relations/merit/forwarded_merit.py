@@ -4,8 +4,9 @@
     forwarded: terms, nodes ──note──> waits ──work──> learnt, when there is time
 
 `note` queues a forwarded message; `work` learns from the queued messages. In the store, each node
-of the content graph is a hop of its own, so that a message that reached many of them has a higher
-merit. The caller cancels ids in `store` when subscriptions end, and ages the store.
+of the content graph is a hop of its own. So the merit of a message is higher if the messages that
+it is related to reached more nodes. The caller cancels ids in `store` when subscriptions end, and
+ages the store.
 """
 
 from __future__ import annotations

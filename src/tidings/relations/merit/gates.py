@@ -3,9 +3,9 @@
     city = 'Chicago' AND who = 'u7'      found by Chicago, and only if the message has who = 'u7'
     city = 'Chicago' AND late > 60       has no gate: found by Chicago
 
-A gate tests an attribute that belongs to no context, and allows only a few texts or whole numbers.
-If a filter has several such tests, the gate is the one whose values the fewest other gates use, so
-that few subscriptions are found for a message that is not related to them.
+A gate tests an attribute that belongs to no context, and allows only a few strings or whole
+numbers. If a filter has several such tests, the gate is the one whose values the fewest other gates
+use, so that few subscriptions are found for a message that is not related to them.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class Postings:
             self._drop(term)
 
     def take_growth(self, grown: Iterable[Growth]) -> None:
-        """Forget what these terms found, and the terms above them, because the semantic store has
+        """Forget what these terms and the terms above them found, because the semantic store has
         grown."""
         elements = self._store.elements
         for old, new in grown:
@@ -134,7 +134,7 @@ class Postings:
         self._dropped(term)
 
     def _take_change(self, node: ForwardedNode, joined: bool, fresh: Sequence[Term]) -> None:
-        """A node was added or removed."""
+        """Drop what may have changed because a node was added or removed, and update the slots."""
         for element in node.terms:
             for term in list(self._looking.get(element, ())):
                 self._drop(term)

@@ -124,7 +124,7 @@ class RelatedInterests:
                 self._wanting.setdefault(term, Gated()).add(id(one), one)
 
     def set_least(self, id_: Hashable, least: float) -> None:
-        """Change the lowest weight of the messages that a subscription gets."""
+        """Change the lowest weight of the related messages that a subscription gets."""
         self._interests[id_] = msgspec.structs.replace(self._interests[id_], least=least)
 
     def can_weigh(self, filter_: Filter) -> bool:

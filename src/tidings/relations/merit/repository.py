@@ -39,7 +39,7 @@ from tidings.relations.semantic import (
 )
 
 MOST_PENDING = 10_000  # the most messages that wait to be learnt; the oldest are dropped
-MOST_ANSWERS = 16  # the most answers for one node, because its values may have several spellings
+MOST_ANSWERS = 16  # the most answers for one node; each spelling of its values has its own
 MOST_UNKNOWN = 10_000  # the most names that are remembered as unknown to the dictionary
 
 
@@ -49,7 +49,7 @@ class Proposal(msgspec.Struct, frozen=True, eq=False):
     event: Event
     plan: Plan
     changes: int
-    """The state of the subscriptions."""
+    """How often subscriptions had changed at that time; another change makes `plan` outdated."""
 
     @property
     def frames(self) -> tuple[Frame, ...]:

@@ -40,7 +40,8 @@ class Gazetteer:
 
 
 def check_coordinates(place: Place) -> None:
-    """Raise AttributesError if coordinates are out of range, or if only one of the two is given."""
+    """Raise AttributesError if coordinates are out of range, or if only one of latitude and
+    longitude is given."""
     if (place.lat is None) != (place.lon is None):
         raise AttributesError(
             f"{place.name}: found one coordinate, expected a latitude and a longitude, or neither"

@@ -46,8 +46,8 @@ class Thesaurus:
         return name_key(word) if self.words is None else self.words.stem(word)
 
     def tags_of_text(self, text: str) -> list[str]:
-        """The tags of a text: those of all words except stop words, and those of known names of two
-        words."""
+        """The tags of some text: those of all words except stop words, and those of known names of
+        two words."""
         words = (self.words or Words()).of_text(text)
         pairs = (f"{one} {two}" for one, two in pairwise(words))
         several = [found for pair in pairs if (found := self.tree.find(pair)) is not None]

@@ -1,4 +1,4 @@
-"""Splits a text into words without stop words, and finds the stems of words.
+"""Splits text into words, leaves out stop words, and finds the stems of words.
 
 The stems and the stop words come from the packages snowballstemmer and stop-words (`pip install
 "tidings[relations]"`), which are imported on first use.
@@ -14,7 +14,7 @@ from tidings.model import EnvironmentProblem
 from tidings.relations.semantic.term_values import name_key
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
-SHORTEST = 2  # a shorter text is not a word
+SHORTEST = 2  # shorter strings are not words
 
 
 class Words:
@@ -29,7 +29,7 @@ class Words:
         return " ".join(map(self._stem, name_key(word).split(" ")))
 
     def of_text(self, text: str) -> list[str]:
-        """The distinct words of a text, in order, without stop words."""
+        """The distinct words of some text, in order, without stop words."""
         words = (one.replace("’", "'") for one in _WORD.findall(name_key(text)))
         kept = (one for one in words if len(one) >= SHORTEST and one not in self._stop)
         return list(dict.fromkeys(kept))

@@ -356,7 +356,7 @@ class Channels:
         )  # fmt: skip
 
     def _leave_out_silent(self, now: float) -> None:
-        """Leave channels that have sent no beat lately out of the pulses."""
+        """Leave out of the pulses all channels that have sent no beat lately."""
         for channel in self.awake.values():
             if now - channel.beaten > MISSED * self.times.beat:
                 for link, number in channel.below.items():

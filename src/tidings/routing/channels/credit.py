@@ -3,7 +3,7 @@ delay the others.
 
     sender                                                  receiver
     sent 900 kB of channel 2  ──────── frames ────────>     900 kB came, 600 kB of them are held
-    may have sent 1,324 kB    <── Credit {2: 1,324,000} ──  300 kB are done, plus WINDOW
+    may have sent 2,397 kB    <── Credit {2: 2,397,152} ──  300 kB are done, plus WINDOW
 
 Both ends count the bytes of all frames of a channel since the link began. The receiver says up to
 which count the sender may send; it does not raise this limit for frames that it can't pass on yet.

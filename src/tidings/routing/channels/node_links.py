@@ -36,8 +36,8 @@ class Links:
         self.held = 0
         """About how many bytes of publications wait for credit."""
         self.unread: Callable[[Name, int], int] = lambda _link, _number: 0
-        """How many bytes of a neighbour's channel have arrived but were not handed to `receive`
-        yet."""
+        """How many bytes of a neighbour's channel have arrived, but have not been handed to
+        `receive` yet."""
 
     def hop(self, name: Name) -> LinkChannels:
         """The channels of the link to a hop."""

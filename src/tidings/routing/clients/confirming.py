@@ -60,7 +60,7 @@ class Confirming:
         self.displaced = False
         """Whether another subscriber has claimed the name."""
         self.claimed = False
-        """Whether the rendezvous point was told who has the name since the last `begin`."""
+        """Whether the rendezvous point has been told since the last `begin` who has the name."""
         self._term = 0
         self._claims = False  # must the name be claimed?
         self._is_quiet = True  # was nothing handed out since the last message?
@@ -143,7 +143,7 @@ class Confirming:
                 one.due = max(serial, due)
 
     def confirm(self, serial: int) -> None:
-        """Confirm all notifications up to a serial that were handed out."""
+        """Confirm all notifications that were handed out, up to a serial."""
         for one in self._handed:
             if one.serial > serial:
                 break

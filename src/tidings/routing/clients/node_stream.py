@@ -286,9 +286,9 @@ class Stream:
 
     def _give_up_gap(self) -> None:
         """Give up missing notifications that have held back others for too long, if the missing
-        ones were requested several times and no answer contained them. Do not give them up while a
-        question is open, because some node may still have them, or if there was no room for an
-        answer."""
+        ones were requested several times and no answer contained them. Do not give them up while
+        the last question is unanswered, because some node may still have them, nor if there was no
+        room for an answer."""
         order = self.order
         if not order:
             return

@@ -143,7 +143,8 @@ class Publisher:
     def join(self, now: float) -> list[Sent]:
         """Repeat all unsettled notifications over a new link, if stamps are settled in any order.
         Notifications that waited at the other end of the old link are gone. The publisher would not
-        notice this by itself: the link is not silent, because other stamps are still settled."""
+        notice this by itself: the link is not silent, because other stamps are still being
+        settled."""
         return self._say_again(now) if self._unsettled.is_unordered else []
 
     def tick(self, now: float) -> list[Sent]:

@@ -74,7 +74,7 @@ class Questions:
         return self.request
 
     def end(self, request: int, now: float) -> None:
-        """Record that an answer arrived, which may answer an earlier question than the last one."""
+        """Record that an answer arrived, perhaps to an earlier question than the last one."""
         asked = self._when.pop(request, None)
         if asked is not None:
             self._took = now - asked

@@ -1,8 +1,8 @@
 """The side of a router or a rendezvous point that faces its neighbours below.
 
     message ──> from_below ──> subscriptions    who wants which node        ┐
-                               charges          who pays for answers        ├──> context: the
-                               rights           which nodes limited neighbours may see
+                               charges          who pays for answers        │
+                               rights           which nodes neighbours see  ├──> context:
                                questions        what was passed on upwards  │    messages to send
                                recovery         what neighbours missed      │
                                return_paths     where acknowledgments go    │
@@ -46,7 +46,7 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import Limits, work_of
 from tidings.routing.protocol.times import Times
 
-MOST_FREE = 1000  # nodes that a neighbour may list as wanted even if it has no credit left
+MOST_FREE = 1000  # a neighbour that may ask nothing else may still list this many wanted nodes
 MOST_WAYS = 100_000  # the most headers whose ways are cached
 
 

@@ -14,9 +14,10 @@ Invariants, after every call: the edges are those of CoverGraph; labels are as d
 
 Forwarding costs one lookup for each node of the header, and a step for each neighbour that has a
 label at this node. A change to a subscription costs a visit to each descendant whose label changes,
-and to its edges. A new subscription may also visit all descendants if there are few; otherwise it
-may search upwards from the nodes in the labels of descendants. A node costs about 60 bytes. Nodes
-with the same labels share one object; see the folder tables.
+and to its edges. If descendants have other labels for the neighbour, a new subscription must also
+find out whether nodes of these labels are below the subscribed node. For this, it visits all
+descendants if there are few, and otherwise searches upwards from the nodes of the labels. A node
+costs about 60 bytes. Nodes with the same labels share one object; see the folder tables.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Updates the labels of a graph when edges or subscriptions change.
 
         4  <- G             labels G: 4
-       / \
+       / \\
       9   31  <- F          labels of 9: G: 4; of 31: F: 31, G: 4
        \\ /
        50                   labels F: 31, G: 4: the lowest nodes in the labels of its parents

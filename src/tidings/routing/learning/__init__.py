@@ -3,7 +3,7 @@ a result.
 
     learning.py    learns from forwarded notifications; finds the neighbours to serve early
     hops.py        numbers of neighbours
-    upkeep.py      what has ended or is old leaves a store
+    upkeep.py      removes from a store what has ended or is old
 
 What a node has learnt does not affect which notifications arrive: a body that is sent early is
 never delivered by itself (routing/early). This folder loads `tidings.relations` and its kernels, so

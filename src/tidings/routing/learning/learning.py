@@ -4,7 +4,7 @@ which neighbours it sends bodies early as a result.
     forwarded: context, labels, neighbours ──note──> pending ──work──> store of nodes
     context of an early body ──served──> the neighbours whose merit reaches the limit
 
-Noting a frame costs one look-up. All other work is done later: the caller calls `work` when it is
+Noting a frame costs one lookup. All other work is done later: the caller calls `work` when it is
 idle. The number of frames that are noted between two calls is bounded. So a busy node learns only
 from some of its frames, and forwards nearly as fast as without learning.
 

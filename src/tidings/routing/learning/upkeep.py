@@ -38,7 +38,7 @@ class Upkeep:
         self._tidying: Iterator[None] | None = None
 
     def catch_up(self) -> None:
-        """Forget what was learnt for subscriptions that have ended. Cost: a look-up if nothing has
+        """Forget what was learnt for subscriptions that have ended. Cost: one check if nothing has
         changed."""
         if not self._changes:
             return

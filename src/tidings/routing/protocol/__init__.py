@@ -17,9 +17,13 @@
     times.py             the intervals and timeouts of routers, subscribers and publishers
     lineage.py           the lives of a rendezvous point, and whether it still has what it sent
 
-A change to a message changes the wire format, whose version is in frames.py. The tables `_UP`
-(forwarding/downstream.py) and `_DOWN` (forwarding/router.py) list the handlers; root/ and clients/
-have handlers of their own.
+A change to a message changes the wire format, whose version is in frames.py. For messages from
+below, broker/admission/permissions.py decides who may send a message, and broker/server.py which
+queue it waits in. The tables `_UP` (forwarding/downstream.py) and `_DOWN` (forwarding/router.py)
+list the handlers; root/ and clients/ have handlers of their own. Nodes handle messages about
+channels in channels/: Open, Close and Closed in channels/channels.py, Pulse and Repeat in
+channels/channel_link.py, Credit in channels/node_links.py. They handle all other messages of a link
+in broker. Agents handle the messages of a link in network/agents.
 
 This folder is for other rooms, not for users. Import `messages` and `frames` as modules
 (`messages.Publish`). Start at messages/upward.py.

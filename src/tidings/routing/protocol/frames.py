@@ -304,10 +304,13 @@ def numbers_of(buffer: bytes, start: int) -> Iterator[tuple[int, int]]:
 
 
 def decode_from_below(buffer: bytes | memoryview, start: int = 0) -> m.Message:
-    """Decode a frame from below; raise FrameError if it is not a message that goes up."""
+    """Decode a frame from below; raise FrameError if it is invalid, or if its message only goes
+    down."""
     (length,) = _LENGTH.unpack_from(buffer, start)
     if buffer[start + 4] == NOTIFICATION:
-        raise FrameError("found a notification from below, expected a message that goes up")
+        raise FrameError(
+            "found a notification from below, expected none: notifications only go down"
+        )
     if length > LONG:
         buffer = memoryview(buffer)  # slices of a view copy nothing
     return _decode_other(_FROM_BELOW, buffer[start + 6 : start + 4 + length])

@@ -2,7 +2,7 @@
 
     price > 90                          SQL, and all interests stored before there were dialects
     0  eventbridge  0  {"price": ...}   another dialect: its name between two zero bytes
-    0  sql+related=0.7  0  city = ...   also related notifications, from 0.7: part of the dialect
+    0  sql+related=0.7  0  city = ...   the dialect adds notifications related by at least 0.7
 
 No SQL text begins with a zero byte, so the two forms can be told apart.
 """

@@ -1,6 +1,6 @@
 """The tag of a publication that was tagged elsewhere: the life, the version and the lowest nodes.
 
-    i64 life   i64 version   i64 node   i64 node ...        little-endian, as columns of parts are
+    i64 life   i64 version   i64 node   i64 node ...        little-endian, like the columns of parts
 
 Messages contain tags as bytes, so that a kernel can read the tags of many publications. A tag
 without nodes says that nothing matched.

@@ -148,4 +148,4 @@ class Interests(Protocol):
         """Is it proven that all filters of `within` cover a node?"""
 
     def equal(self, node: int) -> Sequence[int]:
-        """The other nodes that are known to be equal to a node: it covers them, and they it."""
+        """The other nodes that are known to equal a node: it covers them, and they cover it."""

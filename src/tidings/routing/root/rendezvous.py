@@ -312,7 +312,7 @@ class Rendezvous(Downstream):
         return self.take_over.split(message)
 
     def next_stop(self, count: int) -> int:
-        """How many of the next writes, `count` at most, to pass to `mark_stored` at once."""
+        """The number of writes, at most `count`, to pass to `mark_stored` next."""
         return self.queue.next_stop(count)
 
     def _announce(self, record: Record | Block) -> None:

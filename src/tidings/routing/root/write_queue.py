@@ -101,8 +101,8 @@ class WriteQueue:
             self.promised += len(sent[1].counts)
 
     def next_stop(self, count: int) -> int:
-        """How many of the first `count` writes to announce at once: those up to the first block,
-        which is included; blocks have many notifications."""
+        """How many of the first `count` writes to announce at once: those up to and including the
+        first block, because a block has many notifications."""
         for number, what in self._waiting:
             if number >= count:
                 break

@@ -8,8 +8,8 @@
     adoption_request.py  the side of commands: hands a snapshot over, and finds its outcome
 
 While a bulk is written, other nodes and subscriptions may be added, and may end. So a gap is left
-before the numbers of the bulk, and before the bulk is committed, the log is checked for changes
-that affect it.
+before the numbers of the bulk. Before the bulk is committed, the log is checked for changes that
+affect it.
 
 Used by change_log.py, and by broker. Start at adoption.py.
 """

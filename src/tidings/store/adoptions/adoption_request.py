@@ -1,6 +1,6 @@
 """The command's side of an adoption: hands a snapshot to the owner of a folder.
 
-The owner may die before it answers. The name of the bulk ends with a random text that the command
+The owner may die before it answers. The name of the bulk ends with a random string that the command
 chose, so the command can find out from the log whether the bulk was adopted.
 """
 

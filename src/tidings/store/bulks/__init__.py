@@ -10,10 +10,9 @@
     bulk_writer.py  writes the folder of a bulk
     unnamed.py      removes the folders that nothing names any more
 
-A bulk is one entry of the log, with one version, however many subscriptions it has. A log has as
-dictionaries in memory only the changes that were made after the bulk was adopted; everything else
-stays in the files: see ../layered.py. These modules are for journal/ and known_log.py, not for
-users. Start at bulk.py.
+A bulk is one entry of the log, with one version, however many subscriptions it has. Its
+subscriptions and nodes stay in its files; all others are in memory, in dictionaries: see
+../layered.py. These modules are for journal/ and known_log.py, not for users. Start at bulk.py.
 """
 
 from tidings.store.bulks.bulk import Bulk, LostBulk, high_halves, open_bulk

@@ -2,7 +2,7 @@
 
 [{"price": "double", "tags": "list<string>", ...}, "keep"]                    attributes, extra
 [{...}, "open", "..."]                                                        and the kind
-(an empty text)                                                               nothing
+(an empty string)                                                             nothing
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Follows the declarations in a channel's log.
 
-Of the checkpoint, only the first part is decoded, and of the groups after it, only the
-declarations. So following a log stays cheap, however many subscriptions it has. A reader that
-follows a log reads each group once.
+Only the first part of the checkpoint is decoded, and only the declarations in the groups after the
+checkpoint. So following a log stays cheap, however many subscriptions it has. A reader that follows
+a log reads each group once.
 """
 
 from __future__ import annotations

@@ -55,7 +55,8 @@ ASIDE = "aside"
 
 
 class LostEnd(EnvironmentProblem):
-    """A failed write could not be undone: the log must be opened again."""
+    """It is not certain where the log ends, because a failed write could not be undone or another
+    process changed the log. The log must be opened again."""
 
 
 class GroupLog:
@@ -107,7 +108,7 @@ class GroupLog:
         return None
 
     def has_more(self, end: Position) -> bool:
-        """Whether the log now ends at another position than `end`. Cost: two calls to stat."""
+        """Whether the log now ends at a position other than `end`. Cost: two calls to stat."""
         following = end.number + 1
         try:
             size = self.path_of(end.segment).stat().st_size

@@ -14,7 +14,7 @@ from tidings.matching.jit import copy_bytes, kernel, put_number
 from tidings.store.journal.mark_index import SpanColumn
 
 POLYNOMIAL = 0xEDB88320
-CRC_AT, RECORD_AT = 4, 8  # offsets in the front of a record
+CRC_AT, RECORD_AT = 4, 8  # offsets from the beginning of a record's head
 
 
 def _tables() -> Any:

@@ -27,8 +27,8 @@ HEAD = struct.Struct("<cqqIII")
 
 class Life(msgspec.Struct, frozen=True, array_like=True, tag="life"):
     """A start of the rendezvous point; its serials begin with `first`. `broken` is set after a
-    loss: this life is the first of a new lineage, and earlier lives no longer count. The version
-    numbers that this life gives to changes to nodes are above `base`."""
+    loss: this life is the first of a new lineage, and earlier lives no longer count. In this life,
+    changes to nodes get versions above `base`."""
 
     life: int
     first: int
@@ -192,7 +192,7 @@ def version_of(thing: JournalEntry) -> int:
 
 def anonymous_id(node: int, *, integer: bool) -> Id:
     """The id that pipelines use for a node that the rendezvous point created. The ids of all
-    subscriptions of a channel have the same type, text or integer."""
+    subscriptions of a channel have the same type, string or integer."""
     return -node if integer else f"node {node}"
 
 

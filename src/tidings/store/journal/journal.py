@@ -5,7 +5,7 @@ same log (store/change_log.py), and the rendezvous point keeps their nodes.
     add_node, append ...   ──> waiting, in memory
     take ──> batch ──write, in a thread──> one group of a log, one sync ──> the batch is on the disk
 
-    00000000000000000001.log ...   groups of things; see entries.py, store/groups, store/folder.py
+    00000000000000000001.log ...   groups of entries; see entries.py, store/groups, store/folder.py
     end                            how far the journal was acknowledged, and the version
     checkpoint                     the state after one of the groups
 
@@ -519,7 +519,7 @@ class FileJournal:
         """Write a checkpoint if a start would have much to read, and drop the segments that nobody
         needs. If the journal was opened with `apart`, batches can be written at the same time;
         otherwise `write` calls this method. Raise EnvironmentProblem if it fails."""
-        with self._tending, self._name_failures("tended"):
+        with self._tending, self._name_failures("maintained"):
             with self._lock:
                 log, upkeep = self._log, self._upkeep
                 gone = upkeep.droppable()

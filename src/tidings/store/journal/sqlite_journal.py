@@ -87,7 +87,7 @@ def _copy(connection: sqlite3.Connection, new: Path) -> None:
         about = dict(execute("SELECT key, value FROM about"))
         if about.get("format") != 1:
             found = about.get("format")
-            raise EnvironmentProblem(f"found a journal in format {found}, expected format 1 or 2")
+            raise EnvironmentProblem(f"found a journal in format {found}, expected format 1")
         state.lives = [(about["epoch"], 1)]
         state.last_node = about["last_node"]
         state.serial = about["counted"]

@@ -168,7 +168,7 @@ def _connect(folder: Path) -> socket.socket:
                 raise Unowned from None
             if time.monotonic() > limit:
                 if isinstance(problem, BlockingIOError):
-                    said = "has too many commands to answer; try again"
+                    said = "is busy with too many other commands; try again"
                 else:
                     said = (
                         "accepts no changes from commands, because it runs an older release, or "
@@ -176,12 +176,12 @@ def _connect(folder: Path) -> socket.socket:
                         "of the rendezvous point, or stop it first"
                     )
                 raise EnvironmentProblem(
-                    f"a running rendezvous point owns '{folder}', and {said}"
+                    f"a running rendezvous point owns '{folder}', but {said}"
                 ) from None
             time.sleep(PAUSE)
         except OSError as problem:
             raise EnvironmentProblem(
-                f"another process owns '{folder}', and its socket {folder / s.NAME} can't be "
+                f"another process owns '{folder}', but its socket {folder / s.NAME} can't be "
                 f"used: {problem.strerror}; nothing was changed"
             ) from None
 

@@ -14,7 +14,7 @@ from tidings.store.owner.serving import Serving, Take, TakeDeclaration
 
 
 class Ownership:
-    """A folder that this process owns; it makes the changes that commands ask for."""
+    """A folder that this process owns; the process makes the changes that commands ask for."""
 
     def __init__(
         self,

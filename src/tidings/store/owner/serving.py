@@ -40,11 +40,11 @@ class Serving:
         welcome: Welcome | None = None,
         declare: TakeDeclaration | None = None,
     ) -> None:
-        """`take` makes changes, `adopt` adopts a snapshot, and `declare` declares attributes, in
-        any thread. Each returns a Future of the version, which is done as soon as the version is on
-        the disk. `what` tells commands what kind of process the owner is. `give_up` gives the
-        folder to a rendezvous point. `welcome` is called with the connection of a pipeline that
-        joins."""
+        """`take` makes changes, `adopt` adopts a snapshot, and `declare` declares attributes; any
+        thread may call them. Each returns a Future of the version, which is done as soon as the
+        version is on the disk. `what` tells commands what kind of process the owner is. `give_up`
+        gives the folder to a rendezvous point. `welcome` is called with the connection of a
+        pipeline that joins."""
         self._folder = folder
         self._listener = listener
         self._take = take
@@ -95,7 +95,7 @@ class Serving:
                 else:
                     s.send(link, s.Refused("the owner of the folder does not support this request"))
         except (OSError, EOFError, ValueError):
-            pass  # the command has closed the connection; a change that it asked for was made
+            pass  # the command has closed the connection; a change that it asked for is still made
         except Exception:
             _log.exception("a command could not be answered")
         finally:

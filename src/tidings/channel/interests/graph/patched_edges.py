@@ -4,7 +4,8 @@
     parents   compiled, or those of a patch; a place has one if its parents changed
     children  those of the compiled graph and of `_more`, if the child still has that parent
 
-Cost: 46 bytes per place for numbers, flags, marks and search queues, and 8 per compiled edge.
+Cost: 47 bytes per place for numbers, flags, marks, search queues and the numbers of patches, and 8
+bytes per compiled edge.
 """
 
 from __future__ import annotations
@@ -186,7 +187,8 @@ class PatchedEdges:
         return self.children_of(np.array([place], np.int64))
 
     def children_of(self, places: Array) -> Array:
-        """The children of these places, which are distinct; the same child may occur twice."""
+        """The children of these places, which must be distinct. A child of several of them occurs
+        several times."""
         compiled = self._compiled
         old = places[places < len(compiled.numbers)]
         first, last = compiled.child_starts[old], compiled.child_starts[old + 1]

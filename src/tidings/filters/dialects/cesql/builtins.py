@@ -36,7 +36,7 @@ class Failure(NamedTuple):
 
 
 class Builtin(msgspec.Struct, frozen=True):
-    takes: tuple[Kind | None, ...]  # None: any type; the last type is also that of all further ones
+    takes: tuple[Kind | None, ...]  # None: any type; further arguments have the last type
     returns: Kind
     body: Callable[..., Any]
     least: int

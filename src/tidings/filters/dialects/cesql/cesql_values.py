@@ -108,8 +108,7 @@ def to_boolean(value: Scalar) -> bool:
 
 
 def only_strings_are(text: str) -> bool:
-    """Whether only a string can have this String as its value, because no value of another type
-    converts to it."""
+    """Whether only a string converts to this String, and no value of another type does."""
     return not text or not (text in _WORDS or _FIGURES.fullmatch(text) or text[0] in _OPENS)
 
 

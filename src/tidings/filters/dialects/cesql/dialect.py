@@ -30,7 +30,7 @@ def parse(text: str, context: Context) -> Expression:
         raise FilterError(
             f"found {article(kind)}, expected a condition such as type = 'com.example'", text
         )
-    # a filter that is only an attribute matches only if the attribute's value is a Boolean
+    # a filter that is only an attribute matches only if the value is the Boolean true
     if isinstance(node, syntax.Name):
         declared = translator.find_declared(node)
         if declared not in (None, "boolean"):

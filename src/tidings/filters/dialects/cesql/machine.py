@@ -52,8 +52,8 @@ class Trouble(Exception):
 
 
 def run(node: Node, event: Mapping[str, Any]) -> Outcome:
-    """The value of an expression, and the name of its error, as in the conformance tests, or
-    None."""
+    """The value of an expression, and the name of its error as in the conformance tests; None if
+    there is no error."""
     try:
         return value_of(node, event), None
     except Trouble as trouble:
@@ -136,7 +136,8 @@ def _negate(value: Scalar) -> bool:
 
 
 def _compare(op: str, left: Scalar, right: Scalar) -> bool:
-    """Equality casts the left side to the type of the right side; order casts both to Integer."""
+    """= and != cast the left side to the type of the right side; <, <=, > and >= cast both sides to
+    Integer."""
     if op in ("=", "!="):
         same = _as(left, kind_of(right)) == right
         return same if op == "=" else not same

@@ -66,7 +66,7 @@ class In(msgspec.Struct, frozen=True):
 
 
 class Function(msgspec.Struct, frozen=True):
-    """A call to a function, named in capital letters; no such function need exist."""
+    """A call to a function by its name in capital letters; the function need not exist."""
 
     name: str
     args: tuple[Node, ...]
@@ -163,8 +163,9 @@ def _write_list(items: tuple[Node, ...]) -> str:
 def _quote(value: str) -> str:
     """Write a string as a literal, in single quotes if possible, otherwise in double quotes.
 
-    A literal can't contain an odd number of backslashes before its own kind of quote. So in any
-    string that was parsed, at most one kind of quote has an odd number of backslashes before it.
+    The value of a literal never has an odd number of backslashes before the literal's own kind of
+    quote. So in any string that was parsed, at most one kind of quote has an odd number of
+    backslashes before it.
     """
     for quote in "'\"":
         piece = quote + value.replace(quote, "\\" + quote) + quote

@@ -78,8 +78,8 @@ class BoundPattern:
         tested = {field.path for field in self.pattern.fields}
         if self.pattern.choices or not tested >= set(nested):
             return None
-        # the condition was parsed from SQL that an earlier version may have written, so its text is
-        # compared
+        # the condition was parsed from SQL that an earlier version may have written, so the
+        # texts are compared
         if node.items[0] is not self.plain:
             expected = plain_condition(self.pattern, attributes)
             if text_of(node.items[0]) != text_of(expected):
@@ -94,7 +94,7 @@ class BoundPattern:
         return [field.path for field in self.pattern.all_fields() if field.tells_null]
 
     def _set_fields(self, attributes: Attributes | None) -> list[PatternField]:
-        """The fields that are not inside a list and whose value is tested for being in a set."""
+        """The fields that are not inside a list and whose own value is tested against a set."""
         return [
             field
             for field in self.pattern.fields

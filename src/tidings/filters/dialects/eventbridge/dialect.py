@@ -8,9 +8,9 @@ condition:
     a = 'x' AND b > 5
     OR (isnested(a) OR isnested(b)) AND event_pattern('{...}')
 
-The condition before the OR is the same as in SQL and has the same boxes. The condition after the OR
-applies only if `a` or `b` is nested, so it is never evaluated for an event without nested values.
-An attribute that is declared with a type other than list or struct is never nested; if all
+The condition before the OR has the same boxes as a filter written in SQL. The condition after the
+OR applies only if `a` or `b` is nested, so it is never evaluated for an event without nested
+values. An attribute that is declared with a type other than list or struct is never nested; if all
 attributes are declared with such types, the OR and the condition after the OR are omitted.
 """
 
@@ -47,7 +47,7 @@ from tidings.filters.language.foreign import programs_of
 from tidings.filters.language.sql_writer import name_text, text_of
 from tidings.model import FilterError, LimitError, article, type_of
 
-MOST_ELEMENTS = 8  # if a list field has at most this many values, it is tested value by value
+MOST_ELEMENTS = 8  # for at most this many values, a declared list is tested value by value
 
 
 def parse(text: str, context: Context) -> Expression:

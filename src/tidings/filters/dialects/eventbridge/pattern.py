@@ -28,7 +28,7 @@ class Alternative(msgspec.Struct, frozen=True):
     """One alternative for a leaf: the leaf must match one of the values, and `kind` says how.
 
     The values of `numeric` are pairs of a comparison and a number; all of these comparisons must be
-    true. `but` stands for `anything-but`: there must be a leaf that equals none of the values.
+    true. `but` stands for `anything-but`: there must be a leaf that matches none of the values.
     """
 
     kind: str

@@ -42,7 +42,7 @@ from tidings.model import FilterError, is_number, normalise
 
 MOST_COMBINATIONS = 1000
 MOST_CHOICES = 20  # how many levels deep a $or may lie inside other $or
-MOST_FIELDS = 100  # each field may be a list, and that adds one alternative to the expression
+MOST_FIELDS = 100  # each field that may be a list adds an alternative to the expression
 BUT = "anything-but"
 TYPES = (PREFIX, SUFFIX, WILDCARD, SAME_LETTERS, NUMERIC, EXISTS, CIDR, BUT)
 _RESERVED = frozenset({*TYPES, "exactly"})

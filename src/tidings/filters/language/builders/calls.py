@@ -45,8 +45,8 @@ class CallBuilder(ComparisonBuilder):
         at: tuple[int, int],
     ) -> Expression:  # fmt: skip
         if isinstance(pattern, Literal) and isinstance(pattern.value, str):
-            # ILIKE is LIKE on lower-case texts; Spark converts the pattern to lower case before it
-            # looks for escapes
+            # ILIKE is LIKE on lower-case strings; Spark converts the pattern to lower case before
+            # it looks for escapes
             text = pattern.value.lower() if name == "ilike" and escape else pattern.value
             try:
                 pattern = Literal(like.join(like.split(text, escape or "\\")))

@@ -1,4 +1,4 @@
-"""What all builders share: limits on the size of a text, refusals, and the types of expressions."""
+"""What all builders share: limits on a filter's size, refusals, and the types of expressions."""
 
 from __future__ import annotations
 

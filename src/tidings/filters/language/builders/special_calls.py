@@ -153,7 +153,7 @@ class Builder(CallBuilder):
     def _embed(
         self, function: SqlFunction, args: tuple[Expression, ...], places: tuple[int, ...], at: int
     ) -> Expression:
-        """Build the expression for a text in another dialect, which is the argument of that
+        """Build the expression for text in another dialect; the text is the argument of that
         dialect's function."""
         self.count(at)
         name = function.name

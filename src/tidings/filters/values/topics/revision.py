@@ -38,7 +38,8 @@ class Revision(msgspec.Struct, frozen=True):
 
 
 def revise(before: Ontology, after: Ontology) -> Revision:
-    """The ontology `after`, with all topics that only `before` has added as retired topics."""
+    """The revision of `before` to `after`: topics that only `before` has become retired topics of
+    the new ontology, if other topics can stand for them."""
     new = after.list_parents()
     old = before.list_parents() | {name: [topic] for name, topic in before.synonyms.items()}
     below: dict[str, list[str]] = {name: [] for name in old}

@@ -2,9 +2,9 @@
 
 A *unit* is a condition that gets one diagram: a tree, or shared nodes if the tree is too large. A
 filter either is one unit, or is split into parts at its top AND or OR; a *gate* then counts the
-parts that are still open. Equal units are merged, even if they come from different filters. So a
-filter is also split if its parts occur in other filters, because such parts are then decided once
-for all of them.
+parts that are still open. Equal units are merged, even if they come from different filters. So if
+the parts of a filter occur in other filters, the filter is also split: each part is then decided
+once for all these filters.
 
 Anyone may subscribe, so it must be cheap to plan any filter. Budgets limit nodes and steps, not
 seconds, so the same filters always get the same plan. A filter that exceeds a budget is left out:
@@ -35,7 +35,7 @@ from tidings.matching.diagrams.planning.numbered_tests import OrderedTests, coll
 from tidings.matching.diagrams.planning.ranking import Rates, tests_of
 
 Found = TypeVar("Found")
-SHARED_BY = 2  # if each part occurs in at least this many filters, on average, parts become units
+SHARED_BY = 2  # a filter is split if its parts occur in at least this many filters on average
 TRY_STEPS = 8_192  # the most steps to build one diagram
 FILTER_STEPS, FILTER_NODES = 32_768, 1_024  # the most steps and nodes for one filter
 ALL_STEPS, ALL_NODES = 1 << 25, 1 << 19  # the most steps and nodes for all filters together
@@ -54,7 +54,7 @@ class Plan(msgspec.Struct, frozen=True):
     decided: list[tuple[int, bool]]  # (slot, result) of filters that need no test
     left_out: list[int]  # slots whose filters exceed a budget
     split: int  # the number of filters that are split into parts
-    too_large: int  # how many of these were split because their diagram would exceed its budget
+    too_large: int  # how many of these were split because one diagram would exceed the budget
     nodes: int  # the number of nodes in the largest diagram
 
 

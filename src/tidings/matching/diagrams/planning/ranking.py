@@ -2,10 +2,10 @@
 
 Tests of one term stay together, because the outcome of a test can decide only other tests of the
 same term. Terms come in the order of how many filters use them, the most used first; among terms
-that are used equally often, those whose tests the fewest events pass come first. Among the tests of
-a term, those that fewer events pass come first, because a stronger test that passes also decides
-the weaker ones. If no pass rate was measured, a test whose set contains fewer pieces of the line of
-values counts as stronger; a subset always contains fewer pieces.
+that are used equally often, those whose tests fewer events pass on average come first. Among the
+tests of a term, those that fewer events pass come first, because a stronger test that passes also
+decides the weaker ones. If no pass rate was measured, a test whose set contains fewer pieces of the
+line of values counts as stronger; a subset always contains fewer pieces.
 """
 
 from __future__ import annotations

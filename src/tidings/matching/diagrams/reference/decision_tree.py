@@ -108,8 +108,8 @@ def build_shared(
 ) -> Decision | None:
     """The diagram of a filter with shared nodes; None if it has more nodes than the budget.
 
-    Two parts share a node if their remaining conditions are the same and the same is known about
-    the terms that these conditions test.
+    Two parts share a node if their remaining conditions are the same, and if the same facts are
+    known about the terms that these conditions test.
     """
     made: dict[tuple[object, ...], Decision] = {}
     count = 0

@@ -4,7 +4,7 @@ kernel.
 Each filter has a current node in its diagram. The nodes wait in the order of their ranks. The test
 with the lowest rank is evaluated once, and all filters that wait for it step to a branch. The
 implication edges of that branch move other filters down, and the edges of their new nodes move
-further filters. A filter is decided when it reaches a leaf, and its result is yielded at once.
+further filters. A filter is decided when it reaches a leaf, and its result is then yielded.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ def find_target(known: Known, root: Decision) -> Decision:
 
 
 def is_after_test(node: Decision, target: Decision) -> bool:
-    """The default rule: the target comes after the test that led to the node, so leaves have edges
-    too."""
+    """The default rule: the target comes after the test that led to the node. The rank of the node
+    itself does not count, so leaves have edges too."""
     return node.parent is not None and target.rank > node.parent.rank
 
 
@@ -56,7 +56,7 @@ def class_key(node: Decision) -> ClassKey:
 
 
 class ImplicationGraph:
-    """The diagrams of filters by name, their classes, and the edges between classes and nodes.
+    """The diagrams of filters by name, their classes, and the edges from classes to nodes.
 
     New filters are evaluated without edges until `link` finds their edges.
     """

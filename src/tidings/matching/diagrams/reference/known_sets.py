@@ -2,8 +2,8 @@
 have.
 
 A test "term in set" is decided if the set of values that are still possible lies inside the test's
-set (outcome high) or outside it (outcome low). Sets of values are exact, and absent and null count
-as values, so the two outcomes true and false suffice.
+set (the test is true) or outside it (the test is false). Sets of values are exact, and absent and
+null count as values, so these two outcomes suffice.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class Following:
         try:
             await self._put_forever(view)
         finally:
-            view.close()  # without this, the agent would wait until hundreds of changes are applied
+            view.close()  # otherwise, the process can't end before a running `put` is complete
 
     async def _put_forever(self, view: ChannelView) -> None:
         """Apply changes, until the rendezvous point sends all nodes again."""
@@ -116,7 +116,7 @@ class Following:
             await asyncio.sleep(EVERY)
 
     def _next(self) -> int:
-        self._request += 1 << 20  # the numbers between are for further pages of an answer
+        self._request += 1 << 20  # the numbers in between are for further pages of an answer
         return self._request
 
     async def _ask(self, question: m.Describe | m.Follow) -> Follower:

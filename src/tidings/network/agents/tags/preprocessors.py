@@ -1,4 +1,4 @@
-"""The preprocessors that tag for an agent: it finds them through its channel, and asks in turn.
+"""Preprocessors that tag for an agent: it finds them through its channel, and asks them in turn.
 
     Seek ──> Found ──> links to a few of them ──Preprocess──> tags
                            └── gone, or silent: the next one; none: no tag, the root tags
@@ -185,7 +185,7 @@ class Preprocessors:
                     link.send(m.Present(self._request, self._ticket))
 
     async def _need_ticket(self) -> bool:
-        """Ask the router for a new ticket if half of the lifetime of the last one is over. Return
+        """Ask the router for a new ticket if the lifetime of the last one is half over. Return
         False if the agent has no ticket and does not know yet whether the router signs tickets."""
         async with self._asking:
             now = time.time()

@@ -1,6 +1,7 @@
-"""Notifications that wait for their tags. They are published in this order.
+"""Notifications that wait for their tags.
 
-A preprocessor tags all waiting notifications at once. Then they are published in order.
+A preprocessor tags up to MOST waiting notifications at once. They are then sent in the order in
+which the application published them.
 """
 
 from __future__ import annotations

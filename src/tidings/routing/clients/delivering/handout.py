@@ -138,9 +138,8 @@ class HandOut:
             self.interrupted = None
 
     def begin_anew(self) -> None:
-        """Start over, because the next serials may be smaller. Pieces that have arrived are
-        dropped, because the missing pieces of their payload will not arrive, unless all its pieces
-        come again."""
+        """Start over, because the next serials may be smaller. Drop the pieces of unfinished
+        payloads: their missing pieces come only if the whole payload comes again."""
         if self.order is not None:
             self.order.begin_anew()
         for identity in self._pieces.stamps():

@@ -26,7 +26,7 @@ class Charges:
 
     def may_ask(self, name: Name, owner: str = "") -> bool:
         """Should a neighbour be answered? A neighbour is not answered if it has not read its
-        earlier answers, or has received too many answers lately."""
+        earlier answers, or has caused too much work lately."""
         context = self._context
         limits = context.limits
         for account, many in self.payers(name, owner):

@@ -123,7 +123,7 @@ class Subscriptions:
                     self._send_setup(node, name, parents, children)
 
     def refuse_all(self, node: int) -> None:
-        """Tell each neighbour that wants this node: the node does not exist."""
+        """Tell each neighbour that wants a node that the node does not exist."""
         for name in sorted(self.wants.get(node, ()), key=str):
             self._remove(name, node)
             self._context.send_single(name, m.Refuse(self._context.epoch, (node,)))

@@ -25,12 +25,12 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Generic, TypeVar
 
 Neighbour = TypeVar("Neighbour", bound=Hashable)
-Label = tuple[int, ...]  # nodes, rising
+Label = tuple[int, ...]  # nodes, in ascending order
 OWN: Label = ()
 """A label that means the node itself."""
 KEEP: Label = (-1,)
 """A value that means that a label does not change."""
-Who = tuple[int, ...]  # neighbours, rising
+Who = tuple[int, ...]  # neighbours, in ascending order
 What = tuple[Label, ...]  # their labels
 Groups = tuple[tuple[Label, tuple[Neighbour, ...]], ...]
 """The neighbours that have each label."""

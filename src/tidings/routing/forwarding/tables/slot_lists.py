@@ -34,8 +34,8 @@ class SlotLists:
         self.firsts = array("I")  # the only value of a list, or where its block begins
         self.pool = array("I", _ZERO)  # index 0 is never used: 0 means "no block"
         self._seconds = array("I") if paired else None  # the second value in lists with one value
-        self._rooms = array("B")  # the room of the block, as a power of two
-        self._free = array("I")  # by room: the first free block; each points to the next
+        self._rooms = array("B")  # the base-2 logarithm of the room of the block
+        self._free = array("I")  # the first free block, by this logarithm; each points to the next
         self._spare = 0  # free blocks
 
     def add_owner(self) -> None:

@@ -91,7 +91,7 @@ class Slice(NamedTuple):
 
 
 class Edges(NamedTuple):
-    """A digest of the edges to the parents of the nodes of a slice."""
+    """A digest of the edges from the nodes of a slice to their parents."""
 
     slice: Slice
     mixed: Number

@@ -7,7 +7,7 @@ client follows the changes to nodes, and hands its notifications over in parts:
     Describe ──> Described      the definition of the channel
     Follow ──> Changed          the nodes that began and ended since a version, page by page
     HandOver ──> Taken          many tagged notifications as columns; each part is stored once
-    Fault                       a predicate fails there, so it must be switched off for everybody
+    Fault                       a predicate fails at the client: switch it off for everybody
 
 A preprocessor also follows the changes, and registers its address with the root. Agents look up
 preprocessors, connect to one, and ask it for tags and nodes:

@@ -77,10 +77,10 @@ class Redraw(Up, frozen=True, tag="redraw"):
 
 
 class Ask(Message, frozen=True, tag="ask"):
-    """Which node belongs to an interest? An interest is a text in a dialect; routers do not read
-    it. The node to which the asker is linked sets the owner, and each further node on the way
-    prepends the name of the router below it. `was` is the node that the asker had, if that node no
-    longer exists. `node` is the node that a preprocessor has named for the interest."""
+    """Which node belongs to an interest? An interest is text in a dialect; routers do not read it.
+    The node to which the asker is linked sets the owner, and each further node on the way prepends
+    the name of the router below it. `was` is the node that the asker had, if that node no longer
+    exists. `node` is the node that a preprocessor has named for the interest."""
 
     request: Number
     interest: bytes

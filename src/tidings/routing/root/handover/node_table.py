@@ -28,7 +28,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 class NodeTable:
-    """A cache of facts about nodes, by code. Each array may be longer than what is in use of it."""
+    """A cache of facts about nodes, by code. Each array may be longer than its used part."""
 
     def __init__(self, look: Callable[[int], tuple[bool, Iterable[int]]]) -> None:
         """`look` says whether a node is plain, and which nodes cover it."""

@@ -4,8 +4,8 @@
                  covered it
     set aside    replaced by the nodes that cover it
     equal        to another node: both get a mark, because a tag may name only one of them
-    newer        than the tag: never added. So a pipeline matches an interest from the first batch
-                 on that begins after the interest was acknowledged
+    newer        than the tag: never added. So a pipeline first matches an interest in the first
+                 batch that begins after the interest was acknowledged
 
 Nearly all notifications need no replacement (see node_table.py). All other notifications are
 resolved one by one. The result for a tag is cached until a node that was visited for it, or a node
@@ -68,8 +68,7 @@ class Resolving:
         self._tagger = tagger
         self._caches = caches
         self.equal: dict[int, set[int]] = {}
-        """Nodes that are equal to others, as removed nodes prove; for each, the nodes that it is
-        equal to."""
+        """Equalities that removed nodes prove: for each node, the nodes that it is equal to."""
         self.table = caches.add(NodeTable(self._look))
         self._known: HeaderCache[tuple[int, Label], Label] = caches.add(HeaderCache(MOST_KNOWN))
 

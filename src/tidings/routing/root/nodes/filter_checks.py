@@ -71,7 +71,7 @@ class FilterChecks(NodePart):
             one.account.made >= one.most(limits.new_nodes, limits.all_new_nodes) for one in payers
         )
         if size > min(limits.filter_bytes, limits.filter_parts, LONG):
-            return "the filter is too long to be placed unread"
+            return "the filter is too long to be placed without parsing it"
         if len(self._graph) >= limits.all_nodes or makes_many:
             context.beyond["suggestions"] += 1
             return "there are too many new nodes"
@@ -104,20 +104,21 @@ class FilterChecks(NodePart):
         if size > limits.filters_bytes:
             beyond["filters_bytes"] += 1
             return (
-                f"found {size:,} bytes of filters for {describe(owner)} with this one, expected at "
-                f"most {limits.filters_bytes:,} (bytes beyond the first 1,024 of a filter count "
-                f"eightfold); drop other filters first"
+                f"found {size:,} bytes of filters for {describe(owner)}, including this one, "
+                f"expected at most {limits.filters_bytes:,} (bytes beyond the first 1,024 of a "
+                f"filter count eightfold); drop other filters first"
             )
         if long > most_long:
             beyond["long_filter_bytes"] += 1
             return (
-                f"found {long:,} bytes of filters longer than {LONG:,} bytes for {describe(owner)} "
-                f"with this one, expected at most {most_long:,}; drop other filters first"
+                f"found {long:,} bytes of filters longer than {LONG:,} bytes for "
+                f"{describe(owner)}, including this one, expected at most {most_long:,}; "
+                f"drop other filters first"
             )
         if held.nodes >= limits.nodes:
             beyond["nodes"] += 1
             return (
-                f"found {held.nodes:,} filters for {describe(owner)} without this one, expected "
+                f"found {held.nodes:,} filters for {describe(owner)} besides this one, expected "
                 f"fewer than {limits.nodes:,}; drop other filters first"
             )
         refusal = self._claims.refusal_for(owner, key)

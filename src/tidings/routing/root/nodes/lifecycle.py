@@ -134,7 +134,7 @@ class NodeLifecycle(NodePart):
         """Retire nodes that were unwanted for so long that no subscription can still arrive."""
         late = self._context.now - 2 * self._context.times.expire
         old = {node for node, _ in takewhile(lambda one: one[1] < late, self.unwanted.items())}
-        for node in [*filter(self._is_needed, old)]:  # asked for, but not subscribed to
+        for node in [*filter(self._is_needed, old)]:  # although nobody wants them
             old.remove(node)
             del self.unwanted[node]  # recorded again when the name or the related node is dropped
         earlier: list[int] = []

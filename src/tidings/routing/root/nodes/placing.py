@@ -54,7 +54,9 @@ class Placing(NodePart):
                 text = message.interest[:30].decode(errors="replace")
                 refusal = f"found the node {text!r}, expected a node of this channel"
                 if message.within:
-                    refusal += ", whose filter is covered by those that limit your right"
+                    refusal += (
+                        " whose filter is covered by the filters that limit your right to subscribe"
+                    )
                 epoch = self._context.epoch
                 self._context.send(sender, m.Answer(epoch, message.request, refusal=refusal))
                 return

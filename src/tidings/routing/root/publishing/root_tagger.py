@@ -21,7 +21,7 @@ from tidings.routing.root.ownership import Claims
 from tidings.routing.root.relating import Numbers, RelatedRows, Relating, Relation
 
 LARGEST = frames.LARGEST - (1 << 16)  # bytes of a payload; the rest of a frame is for headers
-ROUNDS = 4  # for one notification, filters are set aside at most this often; the next one continues
+ROUNDS = 4  # filters are set aside at most this many times for one notification; the next continues
 
 
 class Outdated(TidingsError):

@@ -136,8 +136,9 @@ class _Accepted:
             self.gaps.add(stamp)
 
     def settle(self, first: int) -> None:
-        """Forget the gaps before `first`: their stamps never come, or were claimed by somebody
-        else. Then they must count as not accepted, so the range begins after them."""
+        """Forget the gaps before `first`: their stamps never come, unless somebody else claims that
+        they are settled. So they must still count as not accepted, and the range begins after
+        them."""
         if first - self.settled <= len(self.gaps) // 4:
             return  # keeping some settled gaps does no harm, and removing them takes long
         self.settled = first

@@ -252,7 +252,7 @@ def test_pipelines_and_names() -> None:
         )  # fmt: skip
         view.feed(report(root))
     shown = lines(view.draw(), 100)
-    assert shown[0].endswith("serial 0  1,200 refused by rights  1 stranger refused")
+    assert shown[0].endswith("serial 0  1,200 refused for missing rights  1 stranger refused")
     assert shown[-11:] == [
         "pipeline                        stream    batch     parts  notifications/s      heard",
         "─────────────────────────────────────────────────────────────────────────────────────",

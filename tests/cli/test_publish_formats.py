@@ -118,7 +118,7 @@ def test_maps_in_messagepack(
     assert two.attributes == {"price": 97}
     for rest, reason in (
         (b"\x81\xa1", "event 3: the MessagePack value that begins at byte"),
-        (b"\x01", "event 3: found another value, expected a map in MessagePack"),
+        (b"\x01", "event 3: found a value of another type, expected a map in MessagePack"),
         (b"\x81\xa1a\xc4\x01x", "event 3: attribute a: found bytes, expected a JSON value"),
     ):
         broken = tmp_path / "broken.msgpack"

@@ -368,7 +368,7 @@ def test_charts() -> None:
         "     one column: day",
     ]
     wide = np.arange(400).astype("M8[D]").astype("M8[s]")
-    assert "one column: 6 × day, the busiest day of it" in backtest_plots.chart(
+    assert "one column: 6 × day; it shows the busiest day" in backtest_plots.chart(
         np.arange(400), wide, every, 80
     )
 

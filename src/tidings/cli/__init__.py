@@ -2,7 +2,9 @@
 
     tidings COMMAND ... ──> app.py ──> the function of the command ──> a library room ──> the screen
 
-    app.py           imports the command that is run; the folders export nothing
+    app.py           imports the command that is run; the folders export nothing. A command in a
+                     group, such as `tidings pipeline run`, is registered in the module of the
+                     group; only some commands of `channel` and `bench` are registered in app.py
     filters/         check, convert, match, explain, doctor, graph
     relations/       relations
     subscriptions/   subscriptions, snapshot

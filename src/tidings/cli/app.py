@@ -20,7 +20,7 @@ NAMES = (
     "channel", "pipeline", "outbox", "dead-letters", "subscriptions", "snapshot", "bench",
 )  # fmt: skip
 """The commands and the groups of commands. The help lists the groups last."""
-NODES = frozenset({"router", "preprocessor"})  # only application code in a node needs pandas
+NODES = frozenset({"router", "preprocessor"})  # they import pandas only for application code
 
 
 @cache

@@ -13,8 +13,8 @@ systems.
 
 Results are checked against the correct answers before they are timed; if a result is wrong, no
 figures are reported. This room is for cli (`tidings bench`) and the tests, not for users of the
-package. docs/performance.md quotes the figures. Start at workloads/workloads.py, then
-engine/matching_bench.py.
+package. docs/performance.md quotes the figures, and docs/command-line.md describes each command.
+Start at workloads/workloads.py, then engine/matching_bench.py.
 """
 
 from tidings.studies.bars import Bar, notes_of

@@ -1,4 +1,4 @@
-"""Bars: figures with the target that was set for each before the measurement.
+"""Bars: figures, each with a target that was set before the measurement.
 
 A benchmark lists its bars in its JSON, and shows them in a table at the end.
 """

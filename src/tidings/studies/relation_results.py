@@ -36,8 +36,8 @@ def relation_lines(report: RelationsReport) -> list[str]:
     return [
         f"Served at once: {report.served:.1%} of the messages that match, at all hops that need "
         f"them; answers were held for {report.decided:.1%}.",
-        f"The fast path takes 1/{report.speedup:.1f} of the time of Matcher.match; of all messages "
-        f"as they come, 1/{report.first_speedup:.1f}.",
+        f"The fast path takes 1/{report.speedup:.1f} of the time of Matcher.match; for all "
+        f"messages as they come, 1/{report.first_speedup:.1f}.",
         f"Related deliveries at 0.7: {run.recall:.1%} of {run.deliveries:,} found, "
         f"{run.precision:.1%} right; {number(run.find_micros)} µs for each message, the full scan "
         f"{number(run.scan_micros)} µs.",

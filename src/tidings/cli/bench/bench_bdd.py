@@ -34,12 +34,13 @@ def bench_bdd(
 ) -> None:
     """Measure decision diagrams with implications.
 
-    There are three workloads. In clauses, a filter is (a OR b) AND (c OR d) AND ... with 10 to 30
-    tests over 50 shared attributes. In stock, a filter tests a symbol, a price outside a range and
-    a day. In stock inside, the filter is the same, but the price is inside the range. The same
-    kernels evaluate the filters in five ways: each filter by itself; all filters with equal parts
-    merged; with classes (nodes at which the same test results are known are evaluated together);
-    with classes and implication edges; and the same with tests in the order of measured pass rates.
+    There are three workloads: "clauses", "stock" and "stock inside". A filter of "clauses" is
+    (a OR b) AND (c OR d) AND ... with 10 to 30 tests over 50 shared attributes. A filter of "stock"
+    tests a symbol, a price outside a range and a day; in "stock inside", the price is inside the
+    range. The same kernels evaluate the filters in five ways: each filter by itself; all filters
+    with equal parts merged; with classes (nodes at which the same test results are known are
+    evaluated together); with classes and implication edges; and the same with tests in the order of
+    measured pass rates.
     Finally, a matcher without diagrams matches batches.
 
     The sweep mixes narrow filters with filters of 3 to 15 clauses, which are 0 to 100 % of all

@@ -41,11 +41,11 @@ def bench_chain(
     """Run the chain from rows to agents on this machine, check it, and measure each stage.
 
     The chain has rows in files or in a Kafka topic, a pipeline on Spark, a rendezvous point, three
-    routers, and agents with overlapping filters of all dialects. Every agent must receive each of
-    the rows that Filter.matches accepts exactly once, and no others. A filter that is added during
-    the run must be used in the next micro-batch. With --kills, the driver, Java, a worker, the
-    rendezvous point, the routers, the preprocessor and, with --source kafka, the broker are killed
-    in turn, and started again. The exit code is 1 if anything is wrong.
+    routers, and agents with overlapping filters in all dialects. For each of its filters, an agent
+    must receive every row that Filter.matches accepts, exactly once, and no other row. A filter
+    that is added during the run must be used in the next micro-batch. With --kills, the driver,
+    Java, a worker, the rendezvous point, the routers, the preprocessor and, with --source kafka,
+    the broker are killed in turn, and started again. The exit code is 1 if anything is wrong.
 
     With --json, one object: machine, source, seed, agents, rows, batches, expected, delivered,
     lost, doubled, breaks, kills, killed and more counts; added (interests, counted,

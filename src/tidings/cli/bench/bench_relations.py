@@ -100,7 +100,8 @@ def bench_relations(
         Only | None,
         typer.Option(
             "--only",
-            help="Measure only a queue in the order of merit, or stored answers at a root.",
+            help="Measure only a queue in the order of merit (overload), or only stored answers "
+            "at a root (planned).",
         ),
     ] = None,
     seconds: Annotated[
@@ -109,7 +110,7 @@ def bench_relations(
             "--seconds",
             metavar="S",
             min=1,
-            help="How long the overload lasts; by default 10, with --only overload 300.",
+            help="How many seconds the overload lasts; by default 10, or 300 with --only overload.",
         ),
     ] = None,
     live: Annotated[
@@ -119,7 +120,7 @@ def bench_relations(
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of all draws.")] = 1,
     json: options.Json = False,
 ) -> None:
-    """Measure how the relation repository does its work in a node that tags.
+    """Measure the relation repository of a node that tags.
 
     Topics of subscriptions and messages follow Zipf's law with exponent 1.1, and form a tree. The
     repository learns from the first messages. It has at most one node per ten distinct filters.

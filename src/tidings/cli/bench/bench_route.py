@@ -54,7 +54,7 @@ def bench_route(
     filters, compared with JetStream of nats-server. `parts` hands over notifications that were
     tagged elsewhere to a rendezvous point, in parts of 16,384. `preprocessors` measures a
     rendezvous point with 10,000 filters: its processor time per notification, when it tags itself
-    and when preprocessors tag, and how many notifications the preprocessors tag. `interests` adds
+    and when preprocessors tag, and how many notifications/s the preprocessors tag. `interests` adds
     interests to a rendezvous point that has a million, one at a time and at 500/s, with and without
     20,000 publications/s; then the rendezvous point restarts. `channels` measures the memory, the
     processor time and the bytes that 10,000 channels without traffic, each with one subscription,

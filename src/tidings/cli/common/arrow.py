@@ -23,7 +23,7 @@ Rows = Iterator[dict[str, Any]]
 
 def read_csv(path: str, as_text: Iterable[str] = (), nulls: Iterable[str] = ()) -> Rows:
     """Yield the rows of a CSV file. Columns in `as_text` are read as strings; the types of other
-    columns are inferred. Empty fields and the texts in `nulls` become null."""
+    columns are inferred. Empty fields and the strings in `nulls` become null."""
     pa = load_pyarrow()
     from pyarrow import csv
 

@@ -76,7 +76,9 @@ def _read_msgpack(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         for one in split_msgpack(data):
             if is_json(one):
-                raise NotificationError("found another value, expected a map in MessagePack")
+                raise NotificationError(
+                    "found a value of another type, expected a map in MessagePack"
+                )
             yield f"{name}, event {index}", decode_content(one)
             index += 1
     except NotificationError as problem:

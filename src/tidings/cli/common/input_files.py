@@ -152,7 +152,7 @@ def read_lines(path: str) -> Iterator[tuple[int, str]]:
 
 
 def read_objects(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (place, object) for each object of a JSON file; a place is a text such as `line 3`.
+    """Yield (place, object) for each object of a JSON file; a place is text such as `line 3`.
 
     A file with one object per line is read as a stream. A file with an array of objects, or with
     objects that span several lines, is read as a whole.
@@ -234,7 +234,7 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def _whole_refusal(text: str, at: int, name: str, reason: str) -> BadInput:
-    """The error for invalid JSON at a position of a text."""
+    """The error for invalid JSON at a position in the text."""
     line = text.count("\n", 0, at) + 1
     begin = text.rfind("\n", 0, at) + 1
     end = text.find("\n", at)

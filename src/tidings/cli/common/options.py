@@ -52,7 +52,7 @@ Nulls = Annotated[
     typer.Option(
         "--null",
         metavar="TEXT",
-        help="A text that means null in CSV, as an empty field does; may be repeated.",
+        help="Text that means null in CSV, like an empty field; may be repeated.",
         show_default=False,
     ),
 ]

@@ -36,8 +36,8 @@ def check_filters(
     """Show what a filter means, and warn of anything odd about it.
 
     A filter is a union of boxes; a box is a list of tests that must all pass. A filter with too
-    many boxes is "wide" and is kept as written. A residual is a condition for which no index can be
-    used, so it is evaluated for each event.
+    many boxes is "wide" and is stored as a tree. A residual is a condition for which no index can
+    be used, so it is evaluated for each event.
 
     With --json, one line per filter: id, filter, canonical, identity, wide, boxes (lists of term,
     set, residual), residuals, attributes, warnings (never-true, always-true, residual-only), note

@@ -1,4 +1,4 @@
-"""Draw the diagrams of filters side by side, with their implication edges, as SVG."""
+"""Draws the diagrams of filters side by side, with their implication edges, as SVG."""
 
 from __future__ import annotations
 

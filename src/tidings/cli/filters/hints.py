@@ -38,7 +38,7 @@ _DECLARED = {"boolean": "boolean", "number": "double", "time": "timestamp"}
 class AttributeWatch:
     """Looks at the first events, and collects the families of the values of each attribute that
     filters read. `filters` are pairs of id and filter. `texts` is true if the events come from a
-    file of texts, such as CSV, in which every value can be declared as a string."""
+    format in which every value is text, such as CSV, and can be declared as a string."""
 
     def __init__(self, filters: Iterable[tuple[int | str, Filter]], texts: bool = False) -> None:
         self._filters = list(filters)

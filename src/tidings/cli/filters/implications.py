@@ -143,7 +143,7 @@ def number_nodes(graph: ImplicationGraph) -> dict[int, int]:
 
 def list_edges(graph: ImplicationGraph) -> Iterator[tuple[Decision, Decision]]:
     """All edges of the graph. From each node, edges lead to the other members of its class, and to
-    where the edges of its class lead."""
+    the targets of the edges of its class."""
     for root in graph.roots.values():
         for node in root.walk():
             if node.parent is not None:

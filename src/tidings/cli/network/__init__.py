@@ -2,7 +2,7 @@
 `subscribe`.
 
     router_command.py         runs a node
-    channel_command.py        publishes a revised definition of a channel
+    channel_command.py        publishes a revised definition of a channel, or adopts a snapshot
     preprocessor_command.py   runs a preprocessor
     key_command.py            makes a key that signs grants or tickets
     publish_command.py, subscribe_command.py    connect to a router (connecting.py)

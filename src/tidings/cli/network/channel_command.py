@@ -1,4 +1,4 @@
-"""`tidings channel`: publish a revised definition of a channel, or add a snapshot to it. The
+"""`tidings channel`: publishes a revised definition of a channel, or adds a snapshot to it. The
 commands for declarations are in cli/subscriptions."""
 
 from __future__ import annotations

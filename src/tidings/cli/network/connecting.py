@@ -28,8 +28,8 @@ Token = Annotated[
         "--token",
         metavar="TOKEN",
         envvar="TIDINGS_TOKEN",
-        help="The token for the router. On the command line, `ps` shows it to everybody on this "
-        "machine; --token-file is safer.",
+        help="The token for the router. `ps` shows a token on the command line to everybody on "
+        "this machine; --token-file is safer.",
     ),
 ]
 TokenFile = Annotated[

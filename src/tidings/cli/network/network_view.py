@@ -242,7 +242,7 @@ class NetworkView:
             parts.append(count_of(undeclared, "undeclared field"))
         refused = sum(one.refused for one in nodes)
         if refused:
-            parts.append(f"{refused:,} refused by rights")
+            parts.append(f"{refused:,} refused for missing rights")
         strangers = sum(one.strangers for one in nodes)
         if strangers:
             parts.append(f"{count_of(strangers, 'stranger')} refused")

@@ -42,7 +42,7 @@ def publish_notification(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help=f"Format of the events: {', '.join(PUBLISHED)}; else that of the extension.",
+            help=f"Format of the events: {', '.join(PUBLISHED)}; by default from the extension.",
             show_default=False,
         ),
     ] = None,
@@ -71,7 +71,8 @@ def publish_notification(
     name: connecting.Name = None,
     authorities: connecting.Authorities = None,
 ) -> None:
-    """Publish a notification: the JSON object of its attributes, or - for one per line of stdin.
+    """Publish a notification, given as the JSON object of its attributes; with -, publish one for
+    each line of stdin.
 
     With --events, publish each event of a file, of a folder, or of the files that a quoted pattern
     such as 'in/*.json.gz' matches: JSON (lines, an array, or objects that span lines), CSV,

@@ -51,7 +51,9 @@ def subscribe_to(
     order: Annotated[
         str,
         typer.Option(
-            "--order", metavar="ORDER", help="serial; or none: don't wait for missing ones."
+            "--order",
+            metavar="ORDER",
+            help="serial, or none: don't wait for missing notifications.",
         ),
     ] = "serial",
     fast: Annotated[
@@ -271,7 +273,7 @@ def _count_seconds_left(deadline: float | None) -> float | None:
 
 def _note_interruption(one: Interrupted | Resumed, agent: Agent, silent: bool) -> bool:
     """Print a note if notifications stop although the link is up, and another when they resume.
-    Whether notifications have stopped although the link is up. `note_link` reports on the
+    Return whether notifications have stopped although the link is up. `note_link` reports on the
     link itself."""
     from tidings.routing.clients import Interrupted
 

@@ -6,7 +6,7 @@
     pipeline_status.py    the status of a pipeline, from its files
     outbox_command.py, dead_letters_command.py    the rows of an outbox, and the refused ones
     pipeline_verify.py    checks that an outbox is intact
-    types_command.py, samples.py    the types of a file's columns; samples.py reads them
+    types_command.py, samples.py    the types of a file's columns; samples.py infers them
 
 The work is done in `spark`. Used by app.py, and in parts by the demo. Start at
 pipeline_command.py.

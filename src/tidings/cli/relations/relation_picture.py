@@ -1,4 +1,4 @@
-"""Draw places on a map and days on a time line, as SVG.
+"""Draws places on a map and days on a time line, as SVG.
 
 The map has no coastlines: it shows where places lie relative to each other, with the names of some
 of them. The projection is equirectangular, with true scale at the middle latitude of the map.

@@ -95,7 +95,7 @@ def show_relations(
     language: Annotated[
         str | None,
         typer.Option(
-            "--language", metavar="NAME", help="Stem tags by this language; with --text, english."
+            "--language", metavar="NAME", help="The language to stem tags by; english with --text."
         ),
     ] = None,
     person: Annotated[
@@ -108,7 +108,7 @@ def show_relations(
             metavar="WEIGHT",
             min=0,
             max=1,
-            help="All filters also want related events, of at least this weight.",
+            help="For all filters, also find related events, of at least this weight.",
         ),
     ] = None,
     limit: Annotated[
@@ -142,7 +142,7 @@ def show_relations(
     it: at once to hops with enough merit, then to all subscribers whose filters match; with
     --related also to subscribers whose filters are related. The subscriber of a filter is its hop.
 
-    With ADDRESS and without it, the values with the highest merit are listed.
+    In both cases, the values with the highest merit are listed.
 
     Options name the attributes that contain a place, a time, tags or a person; at least one is
     needed. Places, holidays and tags are those of the examples that come with tidings, or of files

@@ -62,7 +62,7 @@ def build_snapshot(
     """Compile the subscriptions of a file into the folder DIR.
 
     SUBSCRIPTIONS has the same format as for `tidings match --filters`. DIR is created, or replaced
-    if it is a snapshot. Equal filters become one node, and nodes are ordered by which covers which.
+    if it is a snapshot. Equal filters become one node of a content graph.
     Notes on stderr name filters that can never match or always match.
 
     With --json, one object: version, subscriptions, never (how many of them can never match),

@@ -233,7 +233,7 @@ def show_log(
 ) -> None:
     """Show the latest changes, or those after a version, in order.
 
-    An adopted snapshot is shown as one row, and so is a new declaration.
+    An adopted snapshot and a new declaration are shown as one row each.
 
     With --json, one line per change: version, id, node, filter (null if the subscription ended),
     owner if there is one, and dialect if it is not SQL. For an adopted snapshot: version, adopted

@@ -87,7 +87,7 @@ def chart(counts: Array, starts: Array, every: TimeBucket, width: int) -> str:
     lines.append(f"{0:>{margin}} └" + "─" * len(values))
     lines.append(" " * (margin + 2) + _ends(starts, every, len(values)))
     each = f"{per} × {every.name}" if per > 1 else every.name
-    busiest = f", the busiest {every.name} of it" if per > 1 else ""
+    busiest = f"; it shows the busiest {every.name}" if per > 1 else ""
     lines.append(" " * (margin + 2) + f"one column: {each}{busiest}")
     return "\n".join(line.rstrip() for line in lines)
 
@@ -190,8 +190,8 @@ def _draw_row(axis: Any, result: Result, id_: Any) -> None:
         color="#333333",
     )  # fmt: skip
     axis.text(
-        1.0, 1.0, f"{about.total:,}; at most {about.most:,}", transform=axis.transAxes,
-        fontsize=7.5, va="bottom", ha="right", color=_GREY,
+        1.0, 1.0, f"{about.total:,}; at most {about.most:,} per time bucket",
+        transform=axis.transAxes, fontsize=7.5, va="bottom", ha="right", color=_GREY,
     )  # fmt: skip
 
 
@@ -215,7 +215,7 @@ def _summary_line(result: Result, counts: Array, several: bool) -> str:
     ]
     _, per = columns(counts, result.stretches, result.every, MOST_BARS)
     if per > 1:
-        parts.append(f"each bar is the busiest of {per}")
+        parts.append(f"each bar shows the busiest of {per} time buckets")
     if several and silent:
         parts.append(f"{silent:,} never fired")
     if several:

@@ -45,7 +45,7 @@ class CountTask(msgspec.Struct, frozen=True):
 
 
 def make_counter(task: CountTask) -> Callable[[Batches], Batches]:
-    """Make a function that turns the rows of a task into one row, encoded TaskCounts."""
+    """Make a function that turns the rows of a task into one row with its encoded TaskCounts."""
 
     def count(batches: Batches) -> Batches:
         part = _count_batches(task, batches)

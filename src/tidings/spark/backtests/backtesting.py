@@ -81,9 +81,9 @@ def backtest(
     Rows without a time are counted separately. Columns are checked in the same way as by `tag`.
 
     Memory does not depend on the number of rows. For each filter and each time bucket with rows, a
-    backtest takes 8 bytes in the driver and 4 in a Python worker; for short times, it takes twice
-    that. The samples take additional memory. A backtest with more than 50 million such counts is
-    refused.
+    backtest takes 8 bytes in the driver and 4 in a Python worker; while the counts are moved to a
+    larger array, or are sorted, it takes twice as much. The samples take additional memory. A
+    backtest with more than 50 million such counts is refused.
     """
     step = TimeBucket.parse(every)
     if samples < 0:

@@ -61,7 +61,7 @@ class TaskCounts(msgspec.Struct, frozen=True):
     earliest: bytes = b""  # int64 [3, N, k]: times, orders, rows
     samples: bytes = b""  # an Arrow stream of the sample rows
     too_many: int = 0
-    """The number of time buckets at which the task gave up; 0 if the task was finished."""
+    """The number of time buckets at which the task gave up; 0 if it finished."""
 
 
 class FireCounts:

@@ -8,9 +8,9 @@
     row_parts.py          the committed rows of a batch as parts, with payloads
     handing_over.py       hands committed batches over, in order
 
-The owner is the rendezvous point of the network; `tidings.channel` has the link to it. A row is
-sent with the lowest nodes that match it at the version of its batch, and the owner replaces removed
-nodes with their substitutes. So the owner must know every covering that the pipeline knows.
+The owner is the rendezvous point of the network; `tidings.channel` has the link to it. Only the
+lowest nodes that match a row, at the version of its batch, are sent with the row. So the owner must
+know every covering that the pipeline knows. The owner replaces nodes that have been removed since.
 
 This folder is used by `pipeline` (docs/pipelines.md); studies call `read_handed` to find out which
 batches were handed over. Start at followed_channel.py.

@@ -34,7 +34,7 @@ from tidings.spark.tagging.channel_kinds import ChannelKind, kind_of
 from tidings.spark.tagging.worker import Pinned, view_of
 
 DESCRIPTION = "description.json"
-SWITCHED_OFF = 60.0  # seconds in which the owner must switch off a predicate
+SWITCHED_OFF = 60.0  # seconds within which the owner must switch off a predicate
 _log = logging.getLogger(__name__)
 
 
@@ -75,9 +75,8 @@ class FollowedChannel:
         return found
 
     def latest(self) -> int:
-        """The latest version of the channel that the owner has; the mirror has it when this
-        returns. This call waits for the owner. Afterwards, `description` is the description at this
-        version."""
+        """The owner's latest version of the channel. This call waits for the owner. When it
+        returns, the mirror has the version, and `description` is the description at the version."""
         seen = -1
         while True:
             self._take(self.owner.describe())
@@ -110,7 +109,7 @@ class FollowedChannel:
     def switch_off(self, predicate: str, reason: str) -> None:
         """Ask the owner to switch off a predicate that fails in this process (docs/interests.md).
         The owner then switches the predicate off for everybody. Raise TidingsError if the owner
-        does not switch off the predicate."""
+        has not done so after SWITCHED_OFF seconds."""
         version = KindDefinition.decode(self.description.preprocessor).predicates.get(predicate, "")
         limit = time.monotonic() + SWITCHED_OFF
         self.owner.report_fault(predicate, version, reason)

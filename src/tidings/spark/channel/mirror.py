@@ -3,7 +3,7 @@
     LIFE/00000000000000001000-5d41402abc4b/   version 1000, compiled with the channel's attributes
         channel.arrow                         the number and the filter of every node
         aside.json                            nodes whose filters are refused here
-    LIFE/with-9f86d081884c/                   the same, if filters may call these predicates
+    LIFE/with-9f86d081884c/                   the same, compiled with predicates; their digest
     LIFE/changes/00000000000000001000-00000000000000001007.json    a step, from version to version
 
 A batch uses one version. The owner knows its latest version, and perhaps no other; the owner may be

@@ -5,7 +5,7 @@ failure is a `FeedProblem` whose message stays the same while the problem lasts,
 can be reported once.
 
 A hostile server can make both steps take arbitrarily long: it can send one byte at a time, and
-feedparser takes quadratic time for some texts. fetch_pool.py runs both steps under a deadline.
+feedparser takes quadratic time for some documents. fetch_pool.py runs both steps under a deadline.
 
 An entry is identified by its *key*: a digest of its id, or else of its link, or else of all its
 fields.
@@ -221,7 +221,7 @@ def _entry(address: str, found: Any) -> Entry:
 
 
 def _clean(value: object) -> str | None:
-    """A text that can be encoded as UTF-8; None if there is no text."""
+    """The value as text that can be encoded as UTF-8; None if it is empty."""
     return str(value).encode("utf-8", "replace").decode() if value else None
 
 

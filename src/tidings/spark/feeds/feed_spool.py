@@ -110,7 +110,7 @@ class Spool:
             del self._state.feeds[address]
 
     def take_new(self, address: str, shown: list[Entry]) -> list[Entry]:
-        """Return the new ones of the entries that a feed shows, and mark all of these as seen."""
+        """Of the entries that a feed shows, return the new ones, and mark all as seen."""
         feed = self.feed(address)
         keys = [entry.key() for entry in shown]
         seen = set(feed.seen)

@@ -1,7 +1,7 @@
 """Fetches feeds in separate processes, so that a broken or hostile feed can't harm the others.
 
 A server can send its header one byte at a time, a name can take minutes to resolve, and a short
-text can keep a regular expression of feedparser busy for hours while it holds the GIL. No timeout
+string can keep a regular expression of feedparser busy for hours while it holds the GIL. No timeout
 inside a process covers all cases, but the process can be killed:
 
     FetchPool ── FetchProcess ── process     JSON line in: FetchTask    JSON line out: FetchResult

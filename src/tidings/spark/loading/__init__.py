@@ -1,6 +1,6 @@
 """Compiles subscriptions into snapshots, from tables on Spark and from change logs.
 
-    table of id, filter ──loading, load_tasks──> snapshot      millions, no filter in memory
+    table of id, filter ──loading, load_tasks──> snapshot      millions, none in the driver's memory
     change log ──log_snapshots──> snapshots/VERSION-DECLARED   one for each declaration
 
     loading.py         checks and compiles a table; the driver holds arrays of small integers

@@ -32,7 +32,7 @@ class Background:
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
 
     def close(self) -> None:
-        """Wait up to WAIT seconds for a running compilation."""
+        """Wait up to WAIT seconds for a running compilation, and then kill it."""
         if self._process is not None:
             try:
                 self._process.wait(WAIT)
@@ -42,7 +42,7 @@ class Background:
 
 
 def remove_left_overs(home: Path) -> None:
-    """Remove unfinished snapshots from a folder."""
+    """Remove abandoned snapshots from a folder."""
     for hidden in home.glob(".*"):
         with suppress(FileNotFoundError):
             if hidden.stat().st_mtime < time.time() - LEFT_OVER:

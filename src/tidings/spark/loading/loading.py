@@ -8,7 +8,7 @@
 
 Tasks parse the filters and join the hulls. The tasks write their results to files in a folder,
 which the driver and all workers must be able to access; by default, the folder is beside the
-snapshot. The driver holds arrays of small integers, but no filters and no forms; it parses a text
+snapshot. The driver holds arrays of small integers, but no filters and no forms; it parses a filter
 again only if the hulls alone don't decide whether one filter covers another.
 
 Cost in the driver: at most about 500 bytes per filter of the workload `mixed`.
@@ -64,7 +64,8 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 Progress = Callable[[str], None]
 ROWS = 1 << 17  # the number of filters in a file, and of hulls in a block
-# the number of tasks for parsing; MOST_TASKS if the number of cores is not known
+# the number of tasks for parsing: at least LEAST_TASKS, and MOST_TASKS if the number of cores is
+# not known
 LEAST_TASKS, MOST_TASKS = 16, 64
 POLL = 0.02  # seconds between two checks for a file
 _INTEGERS = ("byte", "short", "integer", "long")
@@ -128,9 +129,10 @@ def build_snapshot(
     step as it begins.
 
     Tasks write their results to a folder inside `work`, which the driver and all workers must be
-    able to access; it is removed at the end. By default, `work` is the folder of the snapshot. If
-    the snapshot is at an address, `work` is by default a temporary folder of this machine, which a
-    cluster can't reach; there, `work` must be given.
+    able to access; the folder is removed at the end. By default, `work` is the folder of the
+    snapshot. If the snapshot is at an address, `work` is by default a temporary folder of this
+    machine. A cluster can't reach such a folder, so `work` must be given if Spark runs on a
+    cluster.
     """
     if errors not in ("raise", "collect"):
         raise TidingsError(f"found errors={errors!r}, expected 'raise' or 'collect'")

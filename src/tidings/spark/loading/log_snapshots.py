@@ -101,7 +101,7 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
     if path.exists():
         return path
     bulk = log.bulk_at(version)
-    with suppress(OSError, SnapshotError):  # another process may remove the bulk just now
+    with suppress(OSError, SnapshotError):  # another process may be removing the bulk
         if bulk is not None and _is_current(bulk, attributes):
             _link_snapshot(path, bulk)
             return path

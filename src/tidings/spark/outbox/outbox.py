@@ -7,8 +7,8 @@
     _tidings/commits/                     a log of commits: results and files of each batch, and
                                           then its numbers; see commits.py
     _tidings/counters/00000100.json       how often each node occurred, saved every 100 batches
-    _tidings/numbers/                     the log that numbers notifications, if the subscriptions
-                                          have no log that could; see store/numbers
+    _tidings/numbers/                     the outbox's own log of numbers, if the subscriptions have
+                                          no log that can be written; see store/numbers
     _tidings/work/00000042-ATTEMPT/       files of an attempt in progress
     _tidings/aside/                       files that no commit names; see outbox_start.py
     _tidings/channel/                     the nodes of the channel, if the pipeline has one
@@ -102,7 +102,7 @@ class Outbox:
 
     @property
     def numbers_folder(self) -> Path:
-        """The folder of the outbox's own log of numbers, for subscriptions without a log."""
+        """The folder of the outbox's own log of numbers; see the top of this module."""
         return self.home / "numbers"
 
     def bind_to_checkpoint(self, checkpoint: Path) -> str:

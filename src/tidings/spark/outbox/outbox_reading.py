@@ -4,8 +4,8 @@
     numbers ────────────────────────────────^
 
 The folder of an attempt that was never committed looks like any other, so only the commits say
-which files count. When a batch has been committed and its numbers are in the log too, the batch can
-be read. The files of the batch do not contain the numbers; the reader joins them with the rows
+which files count. A batch can be read once it is committed and, if it needs numbers, these are in
+the log too. The files of the batch do not contain the numbers; the reader joins them with the rows
 (numbered_rows.py). The commits and numbers of an outbox at an address (s3a://, hdfs://) are copied
 to a temporary folder, about 1 kB for each batch; a refresh copies only the files that have grown.
 """

@@ -107,9 +107,9 @@ def _stored_schema(wanted: StructType) -> StructType:
 def join_numbers(
     spark: SparkSession, rows: DataFrame, known: str | Mapping[str, RowNumbers]
 ) -> DataFrame:
-    """Rows that Spark read from an outbox's files, with numbers in the place of positions within a
-    partition. `known` is the path of the outbox, whose commits each task reads; or the numbers of
-    the files, if there are few files."""
+    """Rows that Spark read from an outbox's files, with numbers instead of places. `known` is
+    the path of the outbox, whose commits each task reads; or the numbers of the files, if there are
+    few files."""
     if PLACE not in rows.columns:
         return rows  # all files are from an older release, and already have numbers
     arrow_udf: Any = f.arrow_udf  # type: ignore[attr-defined]

@@ -9,7 +9,8 @@ sinks.
     subscription_source.py    a fixed snapshot, or a change log that is followed
     inputs.py                 opens the subscriptions; checks that they fit the source's columns
     pipeline.py               runs the batches
-    sinks.py                  hands committed batches to sinks; settings.py has the kinds
+    sinks.py                  hands batches to sinks: each kind of sink is a class in settings.py
+                              and a branch in sinks.py (for channels: channel/handing_over.py)
     stoppable_pipeline.py     stops a pipeline between two batches
     status.py, inspection.py  the status of a pipeline; a check before it is started
     dead_letters.py           refused rows: reads them, and replays corrected ones

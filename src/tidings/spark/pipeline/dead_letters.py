@@ -1,6 +1,6 @@
 """Dead letters: the rows that a pipeline refused. Dead letters can be read, corrected and replayed.
 
-    dead/ ──list, show──> reasons, texts ──mend: the columns, or the texts──> replay ──> the source
+    dead/ ──list, show──> reasons, texts ──correct the columns or the texts──> replay ──> the source
 
 A letter is identified by its batch and its row. A replay takes the letters that now fit the
 columns, writes their raw text to one file, and moves it into the folder of the source. Each letter
@@ -179,8 +179,8 @@ def _decode(settings: Settings, form: str, texts: list[str]) -> Decoded:
 
 
 def _fields(text: str, names: list[str]) -> list[str | None]:
-    """The fields of a CSV row. A dead letter contains the line, or an object if the line could be
-    split."""
+    """The fields of a CSV row. A dead letter contains the line, or a JSON object if the line could
+    be split."""
     try:
         found = msgspec.json.decode(text, type=dict[str, str | None])
         return [found.get(name) for name in names]

@@ -1,8 +1,8 @@
 """Tags a user's own table or stream with subscriptions that change while the stream runs.
 
     stream   ──> each task reads the log when it begins, and takes its latest version
-    table    ──> one version for all rows, taken when `tag_live` is called: in `foreachBatch`,
-                 a version for each micro-batch
+    table    ──> one version for all rows: the latest when `tag_live` is called. So if
+                 `foreachBatch` calls it, each micro-batch has a version of its own
 
 The column `version` says which version a row was matched with. A pipeline also records the version
 before each batch starts, so a retried batch uses the same version.

@@ -6,8 +6,9 @@
 If the pipeline stops at any point, the batch is repeated with the pinned version and the rows in
 Spark's checkpoint, and it is committed only once. A committed batch is numbered by the log of its
 subscriptions (store/numbers), which recognises a batch that it has already numbered. If the
-subscriptions have no log, the outbox has its own log of numbers. If the subscriptions come from a
-channel, the rendezvous point numbers the notifications that are handed over.
+subscriptions have no log that can be written, the outbox has its own log of numbers. If the
+subscriptions come from a channel, the rendezvous point numbers the notifications that are handed
+over.
 
 Sinks get a batch after its commit; they may get it more than once and must recognise repeats. With
 a channel sink, the next batch begins only when the owner of the channel has received the previous

@@ -299,8 +299,8 @@ def _sentences(found: Settings) -> Iterator[str]:
         )
     elif channels and subscriptions.channel is None:
         yield (
-            f"sinks[{channels[0]}].kind: found 'channel', expected another kind without "
-            f"subscriptions.channel, because only a channel knows what its node numbers mean"
+            f"sinks[{channels[0]}].kind: found 'channel' without subscriptions.channel, expected "
+            f"another kind, because only a channel knows what its node numbers mean"
         )
     if len(channels) > 1:
         yield f"sinks[{channels[1]}].kind: found 'channel' again, expected it once"
@@ -328,7 +328,7 @@ def _sentences(found: Settings) -> Iterator[str]:
         elif scheme_of(text) and name != "subscriptions.snapshot":
             yield (
                 f"{name}: found '{text}', expected a local path: pipelines need locks "
-                f"and renames, which {scheme_of(text)}:// does not have"
+                f"and renames, which {scheme_of(text)}:// does not support"
             )
     yield from _overlaps(found)
 

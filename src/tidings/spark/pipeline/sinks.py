@@ -1,6 +1,6 @@
 """Hands committed batches over to sinks.
 
-After a crash between the commit and the end of the handover, a batch is handed over twice. In
+After a crash between the commit and the end of the hand-over, a batch is handed over twice. In
 Kafka, the key consists of the stream and the number of the notification, so that readers can drop
 repeats. A channel gets its batches from the outbox, not as a table; see channel/handing_over.py.
 """

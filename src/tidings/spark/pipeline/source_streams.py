@@ -110,7 +110,7 @@ def _quote(name: str) -> str:
 
 
 def _csv(reader: Any, names: Iterable[str]) -> Any:
-    """A reader of CSV with these columns, as texts."""
+    """A reader of CSV with these columns, as strings."""
     texts = ", ".join(f"{_quote(name)} string" for name in names)
     return (
         reader.schema(f"{texts}, `{CORRUPT}` string")

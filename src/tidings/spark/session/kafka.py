@@ -5,9 +5,9 @@
 
 Jars must be named when the session starts; a running session can't load more.
 
-The connector uses internals of Spark, so not every release of it runs with every PySpark.
-CONNECTORS is the only place that says which releases work together; each row was tested with a
-broker. Everything else that the connector needs is in PySpark.
+The connector uses internals of Spark, so not every release of the connector runs with every
+PySpark. CONNECTORS is the only place that says which releases work together; each row was tested
+with a broker. Everything else that the connector needs is in PySpark.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Connector(NamedTuple):
 
 
 # The connectors by release of PySpark; the newest comes last. For the releases 4.1.4, 4.2.1 and
-# 4.3.0 of PySpark, no connector was published, or not on every mirror. The connector of the release
-# before works with these three, because every class that it refers to still exists. Only version
-# 4.0.0 of the token provider was found. With later releases of PySpark, one thing fails: the token
-# provider can't print the warning that there is no delegation token (Kerberos), because a class is
-# missing; every other class that the provider refers to exists. The versions of Kafka's client and
-# of the pool are those that the connector's POM names.
+# 4.3.0 of PySpark, no connector was published, or not on every mirror. The connector of an
+# earlier release works with these three, because every class that it refers to still exists. Only
+# version 4.0.0 of the token provider was found. With later releases of PySpark, one thing fails:
+# the token provider can't print the warning that there is no delegation token (Kerberos), because a
+# class is missing; every other class that the provider refers to exists. The versions of Kafka's
+# client and of the pool are those that the connector's POM names.
 CONNECTORS = {
     "4.1.0": Connector("4.1.0", "4.0.0", "3.9.1", "2.12.1"),
     "4.1.1": Connector("4.1.1", "4.0.0", "3.9.1", "2.12.1"),

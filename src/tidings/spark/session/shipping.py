@@ -4,7 +4,7 @@
                                kernels/    the kernels that Numba compiled here, by folder
 
 The executors need Python with PyArrow, NumPy, Numba and msgspec. The package is shipped with the
-job, and so are the compiled kernels, which every executor would otherwise have to compile:
+job. The compiled kernels are shipped too, so that the executors need not compile them again:
 
     SparkSession.builder.config(map=shipped_settings(pack("tidings.tar.gz")))
 

@@ -164,8 +164,8 @@ def _check_declared(kind: DataType, path: tuple[str, ...], declared: str | None)
 
 
 def type_at(schema: StructType, path: Path) -> DataType:
-    """The type at a path. For a list, a field is the list of that field in each element; for a map,
-    a field is the value of that key."""
+    """The type at a path. Below a list, a name is a field of every element, so the type is a list;
+    below a map, a name is a key."""
     from pyspark.sql.types import ArrayType
 
     kind: DataType = schema

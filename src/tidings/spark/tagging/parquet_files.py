@@ -142,7 +142,7 @@ def _dictionary_columns(file: pq.ParquetFile, piece: FilePiece, schema: pa.Schem
 
 def _has_small_dictionary(column: Any) -> bool:
     """Whether the dictionary is small enough to be complete. When a dictionary becomes large,
-    writers stop using it halfway through a file; a reader would have to complete it."""
+    writers stop using it partway through a file; a reader would have to add the other values."""
     if not column.has_dictionary_page:
         return False
     return bool(column.data_page_offset - column.dictionary_page_offset < DICTIONARY)

@@ -47,8 +47,8 @@ def chain_lines(report: ChainReport) -> list[str]:
     """Lines to print below the tables."""
     added = report.added
     lines = [
-        f"{report.published:,} rows were published beside, of which a preprocessor tagged "
-        f"{report.preprocessed:,}",
+        f"{report.published:,} more rows were published at a router; a preprocessor tagged "
+        f"{report.preprocessed:,} of them",
         f"{added.interests} interests were added during the run; the next micro-batch had matches "
         f"for {added.counted} of them, and {added.in_next_batch} received all of these",
         f"not in the order of the hand-over: {report.misnumbered:,}; unwanted: {report.strays:,}; "

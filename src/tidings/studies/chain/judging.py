@@ -1,4 +1,4 @@
-"""Judges what agents received with an oracle that shares no code with the chain: the oracle calls
+"""Judges what agents received. The judge is an oracle that shares no code with the chain: it calls
 `Filter.matches` for each row, on filters in the dialect in which the agent wrote them.
 
 An interest that is in force from the start must receive every row that it matches. An interest that

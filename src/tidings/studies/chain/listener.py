@@ -6,7 +6,7 @@ The program reads orders from stdin, one line of JSON each, and answers each wit
 
     subscribe   [agent, its router, interest]...     answered when all of them are in force
     count       []                                   returns the number of deliveries so far
-    end         []                                   the same; all deliveries are in the file
+    end         []                                   the same, when the file has all deliveries
 
 Each delivery is a record in FOLDER/NAME.told: the interest, a digest of the row, its id and serial,
 and the time of arrival.

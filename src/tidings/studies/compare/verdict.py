@@ -57,7 +57,7 @@ def judge(
     """Compare measurements that were made in pairs. A `threshold` of 0.03 means 3 percent.
 
     Swapping the revisions turns an improvement into a regression, because a ratio counts as a
-    change above 1 + threshold and below 1 / (1 + threshold).
+    change if it is above 1 + threshold, or below 1 / (1 + threshold).
     """
     if not first or min(*first, *second) <= 0:
         raise EnvironmentProblem(f"there is no measurement of {measure.name} to compare")

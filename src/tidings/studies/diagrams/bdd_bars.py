@@ -52,8 +52,8 @@ def _bars_of(run: DiagramRun) -> Iterator[Bar]:
     else:
         yield reported(
             f"{name}: events per second, against the index of boxes", run.speedup,
-            note=f"{TIMES} times does not apply: an index of boxes serves these filters, and is "
-            "faster; diagrams are used only if they are asked for",
+            note=f"the target of {TIMES} times does not apply: an index of boxes serves these "
+            "filters, and is faster; diagrams are used only on request",
         )  # fmt: skip
     yield at_most(
         f"{name}: node steps with implications, share of those without", SHARE, run.step_share,

@@ -1,18 +1,19 @@
 """Measures decision diagrams: `tidings bench bdd`.
 
     clauses       (a OR b) AND (c OR d) AND ..., 10 to 30 tests over 50 shared attributes
-    stock         a symbol, a price outside a range, a day: an index of boxes finds them faster
-    stock inside  a symbol, a price inside a range, a day
+    stock         a symbol, a price outside a range, a day: no filter is wide
+    stock inside  a symbol, a price inside a range, a day: no filter is wide
     weakened      groups of three: a filter of clauses, and two that cover it; only for coverings
 
-The same kernels evaluate each workload in four ways, in turn. All four ways share the results of
-tests:
+The same kernels evaluate each workload in five ways, in turn. In each of them, filters share the
+results of equal tests:
 
     apart              every filter by itself
     merged             equal parts of filters are one unit, but there are no implications
-    classes            in addition, nodes at which the same is known move together
+    classes            in addition, nodes at which the same test results are known are
+                       evaluated together
     classes and edges  in addition, the edges between other nodes
-    measured order     the same, built again with the pass rates of other events
+    measured order     the same, built again with pass rates that were learnt from other events
 
 What implications save is the difference between "merged" and "classes and edges". "trees" is the
 matcher without diagrams. Times are processor times; medians over repeats.

@@ -71,8 +71,8 @@ def compare_with_brute_force(rng: random.Random, count: int) -> SmallDomain:
 
 
 def draw_relatives(rng: random.Random) -> list[Clauses]:
-    """A filter of seven or eight clauses, and filters that are somewhat stronger or weaker; one has
-    a resolvent in place of two clauses, so that the covering follows from both together."""
+    """A filter of nine clauses, and four filters that cover it. One of the four has a resolvent in
+    place of two clauses, so that the covering follows from both clauses together."""
     some = [f"a{at} = 1" for at in rng.sample(range(ATTRIBUTES), ATTRIBUTES)]
     pairs = [frozenset(pair) for pair in zip(some[::2], some[1::2], strict=True)]
     one, other = rng.sample(some, 2)

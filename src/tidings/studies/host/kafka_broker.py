@@ -170,7 +170,7 @@ class Producer:
             self._process.stdin.flush()
         except BrokenPipeError:
             said = self._log.read_text()[-2000:]
-            raise EnvironmentProblem(f"the Kafka producer ended:  {said}") from None
+            raise EnvironmentProblem(f"the Kafka producer ended: {said}") from None
 
     def end(self) -> None:
         self._process.kill()

@@ -1,4 +1,4 @@
-"""Benchmarks of the network, next to mosquitto and nats-server: `tidings bench route`.
+"""Benchmarks of the network, compared with mosquitto and nats-server: `tidings bench route`.
 
     client ──a block, repeatedly──> forwarding processes ──> client, at one socket per neighbour
 
@@ -6,7 +6,7 @@
     route_flow.py      sends notifications through a running system, at full or at a given rate
     route_tidings.py, route_peers.py    start routers, mosquitto and nats-server
     route_durable.py   measures durable publishing
-    route_mixed.py     measures durable publishing against many filters, next to JetStream
+    route_mixed.py     measures durable publishing against many filters, compared with JetStream
     route_parts.py     measures the hand-over of notifications that were tagged elsewhere
     route_preprocessors.py   measures what preprocessors save a rendezvous point
     route_interests.py measures a rendezvous point with a million interests

@@ -1,6 +1,6 @@
-"""Measures the network: forwarding and its latency next to mosquitto and nats-server, durable
-publishing, notifications that were tagged elsewhere, preprocessors, many interests, many channels,
-links that bypass the tree, header lookups, and the modes of forwarding.
+"""Measures the network: forwarding and its latency, compared with mosquitto and nats-server;
+durable publishing, notifications that were tagged elsewhere, preprocessors, many interests, many
+channels, links that bypass the tree, header lookups, and the modes of forwarding.
 """
 
 from __future__ import annotations

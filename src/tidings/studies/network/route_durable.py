@@ -8,7 +8,7 @@ There are three measurements:
 - an agent, used in the way applications use it, with many publications in flight;
 - a raw socket, with publications encoded in advance, so that only the rendezvous point limits the
   rate;
-- one publication at a time, next to the cost of a sync on the same disk.
+- one publication at a time, compared with the cost of a sync on the same disk.
 """
 
 from __future__ import annotations

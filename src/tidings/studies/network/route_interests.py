@@ -79,7 +79,7 @@ class InterestsRun(msgspec.Struct, frozen=True):
     first_start: float  # seconds until the node listens, including the compilation
     restart: float  # seconds until the node listens and has placed an interest
     memory: float  # bytes per interest, beyond the memory of a rendezvous point that has none
-    mapped: float  # how many of these bytes are in mapped files
+    mapped: float  # resident bytes of mapped files, per interest
     asked: list[AskLatencies]
 
 
@@ -138,7 +138,7 @@ def ask_for_more(
         asked = [_time(pid, 0.0, lambda: asker.ask_alone(ALONE))]
         note(f"interests: {RATE:,.0f} per second")
         asked.append(_time(pid, RATE, lambda: asker.ask_at(RATE, seconds)))
-        note(f"interests: the same beside {PUBLISHED:,.0f} publications per second")
+        note(f"interests: the same, with {PUBLISHED:,.0f} publications per second")
         publisher = _Publisher(port)
         with publisher:
             beside = _time(pid, RATE, lambda: asker.ask_at(RATE, seconds))

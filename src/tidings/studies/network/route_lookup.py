@@ -174,8 +174,8 @@ def _within(one: object) -> Iterator[object]:
 
 
 class Flatness(msgspec.Struct, frozen=True):
-    """The time for a header with the largest number of subscribers, divided by the time with
-    1,000."""
+    """The time for a header at the highest number of subscribers, divided by the time at 1,000
+    subscribers."""
 
     scenario: str
     known: float  # the ratio for a known header

@@ -79,8 +79,8 @@ def route_sections(report: RouteReport) -> list[Section]:
     if report.lookup:
         sections.append(
             (
-                "Lookup: processor µs for a subscription, the labels of a new header, how each of "
-                "10 neighbours gets it, a known header, and a frame to 10 neighbours",
+                "Lookup: processor µs for a subscription, the labels of a new header, the header "
+                "that each of 10 neighbours gets, a known header, and a frame to 10 neighbours",
                 lookup_table(report.lookup),
             )
         )
@@ -231,7 +231,10 @@ def interests_sections(found: InterestsRun) -> list[Section]:
     many = f"{found.interests:,} interests"
     return [
         (f"A rendezvous point with {many}: starts, and memory for each", start),
-        (f"New ones among {many}: milliseconds from Ask to Answer, and of processor time", asked),
+        (
+            f"Interests added to {many}: milliseconds from Ask to Answer, and of processor time",
+            asked,
+        ),
     ]
 
 

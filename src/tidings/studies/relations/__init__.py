@@ -7,7 +7,7 @@
     forwarding_bench.py   what relations cost a router
     overload_bench.py     a queue in the order of merit, under overload, in simulated time
     planned_tagging.py    stored answers in front of the matcher of a rendezvous point
-    live_overload.py      a rendezvous point in that order, under overload, with real processes
+    live_overload.py      an overloaded rendezvous point, in the order of merit, with real processes
     live_traffic.py       its publishers and subscribers
     relation_bars.py      the whole report, with the figures and their targets
 

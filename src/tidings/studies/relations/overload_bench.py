@@ -35,7 +35,7 @@ from tidings.studies.workloads.checking import WrongMatches
 from tidings.studies.workloads.draws import draw_bounded_zipf
 
 RATE = 2000.0  # publications per second that the simulated root can sustain
-TOPICS, WANTED = 100_000, 0.5  # WANTED: the share of topics with subscribers: the most popular
+TOPICS, WANTED = 100_000, 0.5  # WANTED: the share of topics with subscribers, the most popular
 LEARNT = 20_000
 PAYLOAD = 500  # bytes
 MEMORY = 1 << 20  # bytes of publications that wait in memory

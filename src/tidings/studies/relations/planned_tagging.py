@@ -5,10 +5,10 @@ The rendezvous point takes publications one by one. Two sets of filters are meas
 `bench relations`, of which one in five also tests a price, and the same filters without prices. A
 search is replaced in two ways:
 
-    planned   stored answers by topic (merit/exact_table.py), found in a table of plans; what they
-              do not decide is searched, and of all nodes that match, the lowest are found in the
-              graph; if nothing is left to be searched, the plan has the lowest nodes
-    perfect   the answer is known already, which no table can do better
+    planned   stored answers by topic (merit/exact_table.py), found in a table of plans. If they
+              decide all filters, the plan has the lowest nodes. Otherwise, the other filters are
+              searched, and the lowest of all matching nodes are found in the graph
+    perfect   the answer is already known; no table can be faster
 
 The methods are measured in turn, a few hundred publications at a time; times are medians of
 processor times. Results are checked first.

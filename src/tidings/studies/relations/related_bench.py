@@ -101,7 +101,7 @@ def _weigh(
     semantic: SemanticStore, weights: Weights, filter_: Filter, event: Event,
     terms: Sequence[Term],
 ) -> float:  # fmt: skip
-    """Computes the formula for one filter and one event, without an index; 0 if the event matches,
+    """Compute the formula for one filter and one event, without an index; 0 if the event matches,
     or fails a test that has no context. Each filter here is a conjunction: equalities on contexts,
     and a test of the delay."""
     if filter_.matches(event):

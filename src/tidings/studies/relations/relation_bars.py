@@ -37,7 +37,7 @@ def _bars_of(report: RelationsReport) -> Iterator[Bar]:
     yield reported(
         "fast path: rate against Matcher.match, average of all messages", report.first_speedup,
         note=f"with and without a plan ({report.planned:.1%} have one), and with the time to make "
-        f"plans; {TIMES} times was asked for messages that are served at once",
+        f"plans; the target of {TIMES} times is for messages that are served at once",
     )  # fmt: skip
     yield at_most("store: nodes, share of the distinct filters", STORE_SHARE, report.store_share)
     for row in report.forwarding:

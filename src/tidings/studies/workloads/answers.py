@@ -106,7 +106,7 @@ class _Column:
         self.sorted = self.codes[self.order]
 
     def text_range(self, operator: int, text: str) -> tuple[float, float]:
-        """The range of codes of the values that are equal to a text, or start with it."""
+        """The range of codes of the values that are equal to a string, or start with it."""
         low = bisect.bisect_left(self.values, text)
         if operator == PREFIX:
             return low, bisect.bisect_left(self.values, text + _LAST) - 1

@@ -83,7 +83,7 @@ class Conjunctions:
         return (self[index] for index in range(len(self)))
 
     def part(self, start: int, stop: int) -> Conjunctions:
-        """Filters `start` up to `stop`."""
+        """The filters from `start` up to but excluding `stop`."""
         stop = min(stop, len(self))
         first, last = int(self.offsets[start]), int(self.offsets[stop])
         return Conjunctions(

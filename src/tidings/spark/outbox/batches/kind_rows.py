@@ -28,7 +28,7 @@ def read_rows(
     told: ChannelKind, decoded: Decoded, extra: str
 ) -> tuple[Decoded, Sequence[Event] | None]:
     """The rows that the kind accepts, and the events that filters test, or None instead of the
-    events if filters test the columns. In events, `extra` is the column of undeclared fields."""
+    events if filters test the columns. `extra` is the name of the column of undeclared fields."""
     kind = kind_of(told)
     if kind.definition.kind == "application":
         return _read_by_class(kind, decoded, extra)

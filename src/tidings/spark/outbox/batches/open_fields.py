@@ -5,7 +5,7 @@
     batch   id: 1, 2, 3    user: {city: A, age: 5}, null, null    zone: EU, null, null
 
 If all values of a tested field have one type, they become a column, and the batch is matched as
-usual. If a field has several types (a number in one row and a text in the next), the rows are
+usual. If a field has several types (a number in one row and a string in the next), the rows are
 matched one by one. Nulls are marked as in declared columns; see notifications/null_marks.py.
 """
 
@@ -29,7 +29,7 @@ Fields = list[dict[str, Any]]
 
 def match_open(view: View, good: pa.RecordBatch, extra: Any) -> tuple[Array, Array]:
     """The result that `View.match_places` gives for the rows, including the fields in `extra` (JSON
-    texts or None)."""
+    or None)."""
     tested = {path[0] for path in view.matcher.list_tested()}
     if extra is None or not tested:
         return view.match_places(good)
@@ -51,7 +51,7 @@ def match_open(view: View, good: pa.RecordBatch, extra: Any) -> tuple[Array, Arr
 
 
 def list_events(good: pa.RecordBatch, extra: Any) -> Fields:
-    """All fields of each row; `extra` has the undeclared ones, as JSON texts or None."""
+    """All fields of each row; `extra` has the undeclared ones, as JSON or None."""
     texts = [None] * good.num_rows if extra is None else extra.to_pylist()
     fields: Fields = [{} if text is None else msgspec.json.decode(text) for text in texts]
     names = {name for name in good.schema.names if not name.startswith(NULL_MARK)}

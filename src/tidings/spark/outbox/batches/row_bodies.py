@@ -3,10 +3,10 @@
     columns   subject: a.b   at: 2013-01-01T05:00   price: 1.10
     body      MAGIC, size, [nil, subject, time, nil, types], {"subject": "a.b", "at": "2013-...",
 
-A body is the same as the one that `routing.protocol.wrap` makes, except that numbers may have
-another width. The bodies of all rows are assembled from whole columns, because creating an object
-for each row would take longer than encoding its payload. The attributes are not written again: the
-payload has them.
+A body is the same as the one that `routing.protocol.wrap` makes, except that lengths and times
+may take more bytes. The bodies of all rows are assembled from whole columns, because creating an
+object for each row would take longer than encoding its payload. The attributes are not written
+again: the payload has them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The measurements of the same notifications on two ways: through three routers, and over a second
-link to the rendezvous point.
+"""Measures the same notifications on two paths: through three routers, and over a second link to
+the rendezvous point.
 
     publisher ──> [rendezvous point] ──> [router] ──> [router] ──> [router] ──> one subscriber
                           └────────────────── second link ──────────────────────────┘

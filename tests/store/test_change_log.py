@@ -85,7 +85,8 @@ def test_like_a_model(tmp_path: Path, seed: int, no_sync: None, segment_bytes: i
             ids = [id_] if step < 0.4 else [rng.choice(KINDS)(n) for n in rng.sample(range(9), 2)]
             pairs = [(one, rng.choice(TEXTS)) for one in ids]
             if len({*map(type, ids), *map(type, state)}) > 1:
-                with pytest.raises(tidings.TidingsError, match=r"^found the (string|integer) .* are"):
+                mixed = r"^found the (string|integer) .* are"
+                with pytest.raises(tidings.TidingsError, match=mixed):
                     writer.put_many(pairs)
             else:
                 for pair in pairs:

@@ -71,8 +71,14 @@ def test_files_of_nodes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('channel = "tea"\n[channels.tea]\n', "the name 'root-tea' of its node is used already"),
-        ("[router.root-tea]\n[channels.tea]\n", "the name 'root-tea' of its node is used"),
+        (
+            'channel = "tea"\n[channels.tea]\n',
+            "found the channel 'tea' twice, expected another name",
+        ),
+        (
+            "[router.root-tea]\n[channels.tea]\n",
+            "its node needs the name 'root-tea', which another node of the tree has",
+        ),
         ('[channels."a/b"]\n', "found the name 'a/b', expected at most 64 ASCII"),
         ('[channels.tea]\ncolumns = {x = "nonsense"}\n', "nonsense"),
         ("[channels.tea]\nport = 7\n", "port"),

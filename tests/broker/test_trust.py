@@ -190,7 +190,7 @@ def test_strangers(
     ("name", "sentence"),
     [
         ("", "found no name"),
-        ("<upstream>", "found no name"),
+        ("<upstream>", "found the name '<upstream>', which is reserved, expected another one"),
         ("*", "expected one without '/'"),
         ("bob/1", "expected one without '/'"),
         ("*/bob", "expected one without '/'"),

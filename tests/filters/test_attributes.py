@@ -398,3 +398,10 @@ def test_what_happens_to_fields_that_are_not_declared() -> None:
     assert Attributes(types, extra="keep").problem(("b",)) is not None
     with pytest.raises(AttributesError, match=r'extra is \'all\', expected "open", "keep", "drop"'):
         Attributes(types, extra="all")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["9007199254740993e1", "9007199254740993E1", "90071992547409930"])
+def test_decimals_with_16_digits_and_an_exponent_are_exact(text: str) -> None:
+    attributes = Attributes({"x": "decimal(38,0)"})
+    for given in (f'{{"x": {text}}}', f'{{"x": {text}}}'.encode()):
+        assert attributes.decode(given)["x"] == Decimal(90071992547409930)

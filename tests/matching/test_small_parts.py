@@ -121,3 +121,19 @@ def test_a_crowd_of_fresh_filters_becomes_a_part(beyond: bool) -> None:
         assert matcher._state.fresh_count == 0
         assert not matcher._crowded
     assert len(matcher.match({"x": 0})) == count
+
+
+def test_a_new_part_is_ready_for_single_events_if_others_were_used_for_them() -> None:
+    work = make_workload("mixed", 200, 2, 1)
+    (batch,) = work.batches()
+    texts = list(work.texts())
+    matcher = Matcher(background=False)
+    matcher.add_many(texts[:100])
+    matcher.match_batch(batch)
+    assert [one.part.is_probed for one in matcher._state.parts] == [False]
+    for event in batch.to_pylist():
+        matcher.match(event)
+    assert matcher._state.parts[0].part.is_probed
+    matcher.add_many(texts[100:])
+    matcher.match_batch(batch)
+    assert all(one.part.is_probed for one in matcher._state.parts)

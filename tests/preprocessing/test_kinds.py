@@ -223,6 +223,11 @@ def test_an_applications_class_reads_interests_and_notifications() -> None:
         ({"name": "sap", "currency": "USD"}, "found USD, expected EUR"),
         ({}, "the preprocessor 'portfolios' raised KeyError: 'name'"),
         ({"price": "crash"}, "the preprocessor 'portfolios' raised RuntimeError: a bug"),
+        (
+            {"price": "unnamed"},
+            "the preprocessor 'portfolios' returned a mapping with the key 7, expected names, "
+            "which are strings",
+        ),
     ):
         with pytest.raises(NotificationError) as refused:
             interests.tag(json.dumps(event).encode())

@@ -360,8 +360,10 @@ class Connections:
 
 def _refuse_name(name: str) -> str:
     """The reason why clients may not have this name; empty if there is none."""
-    if not name or name.startswith(UPSTREAM[:-1]):
-        return "found no name or a reserved name, expected another one in the greeting"
+    if not name:
+        return "found no name, expected one in the greeting"
+    if name.startswith(UPSTREAM[:-1]):
+        return f"found the name {name[:80]!r}, which is reserved, expected another one"
     if not name.isprintable():
         return f"found the name {name[:80]!r}, expected printable characters"
     return ""

@@ -129,7 +129,6 @@ __all__ = [
     "overload_lines",
     "parse_lines",
     "peer_table",
-    "peers_folder",
     "planned_lines",
     "read_peers",
     "relation_lines",

@@ -53,11 +53,13 @@ def find_member_problems(file: TreeTables) -> Iterator[Problem]:
             f"router.{root.name}: found the name of the rendezvous point, expected another name",
         )
     for name, channel in others.items():
-        if name in above or name == root.name or channel == file.channel:
-            sentence = (
-                f"channels.{channel}: the channel or the name {name!r} of its node is used already"
-            )
-            yield Problem(("channels", channel), sentence)
+        sentence = ""
+        if channel == file.channel:
+            sentence = f"found the channel {channel!r} twice, expected another name"
+        elif name in above or name == root.name:
+            sentence = f"its node needs the name {name!r}, which another node of the tree has"
+        if sentence:
+            yield Problem(("channels", channel), f"channels.{channel}: {sentence}")
         table = file.channels[channel]
         for one in find_column_problems({"columns": table.columns}):
             place = ("channels", channel, *one.place)

@@ -59,7 +59,10 @@ _FAMILY: dict[str, str] = {"integer": "number", "double": "number", "decimal": "
 
 
 _PARTS = ("list", "struct", "map")
-_LONG_TEXT, _LONG_BYTES = re.compile(r"[0-9.]{17}"), re.compile(rb"[0-9.]{17}")
+# A number may need more digits than a double has if it is this long. 16 digits without an exponent
+# are an integer, which is decoded exactly.
+_LONG = r"[0-9.]{17}|[0-9.]{16}[eE]"
+_LONG_TEXT, _LONG_BYTES = re.compile(_LONG), re.compile(_LONG.encode())
 
 
 def family(kind: str | None) -> str | None:

@@ -102,7 +102,7 @@ class Part:
     @property
     def is_probed(self) -> bool:
         """Whether this part has already been searched for a single event."""
-        return "_for_one" in self.__dict__
+        return "_probe_tables" in self.__dict__
 
     def prepare(self) -> None:
         """Build the tables for single events now, so that no event has to wait for them."""

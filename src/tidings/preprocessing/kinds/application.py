@@ -80,11 +80,17 @@ class Application(Kind):
             found: Any = self._object.read_event(dict(event))
         except Exception as problem:
             raise NotificationError(_describe_failure(self._name, problem)) from None
-        if not isinstance(found, Mapping) or not all(isinstance(one, str) for one in found):
+        if not isinstance(found, Mapping):
             raise NotificationError(
                 f"the preprocessor '{self._name}' returned {type(found).__name__}, expected a "
                 "mapping of names to values"
             )
+        for key in found:
+            if not isinstance(key, str):
+                raise NotificationError(
+                    f"the preprocessor '{self._name}' returned a mapping with the key {key!r:.80}, "
+                    "expected names, which are strings"
+                )
         return dict(found)
 
 

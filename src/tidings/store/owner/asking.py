@@ -168,15 +168,15 @@ def _connect(folder: Path) -> socket.socket:
                 raise Unowned from None
             if time.monotonic() > limit:
                 if isinstance(problem, BlockingIOError):
-                    said = "is busy with too many other commands; try again"
-                else:
-                    said = (
-                        "accepts no changes from commands, because it runs an older release, or "
-                        "the file system of the folder does not support sockets; use the address "
-                        "of the rendezvous point, or stop it first"
-                    )
+                    raise EnvironmentProblem(
+                        f"the process that owns '{folder}' is busy with too many other commands; "
+                        "try again"
+                    ) from None
                 raise EnvironmentProblem(
-                    f"a running rendezvous point owns '{folder}', but {said}"
+                    f"a running rendezvous point owns '{folder}', but accepts no changes from "
+                    "commands, because it runs an older release, or the file system of the folder "
+                    "does not support sockets; use the address of the rendezvous point, or stop it "
+                    "first"
                 ) from None
             time.sleep(PAUSE)
         except OSError as problem:

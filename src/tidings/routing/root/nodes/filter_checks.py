@@ -74,7 +74,7 @@ class FilterChecks(NodePart):
             return "the filter is too long to be placed without parsing it"
         if len(self._graph) >= limits.all_nodes or makes_many:
             context.beyond["suggestions"] += 1
-            return "there are too many new nodes"
+            return "there are too many new nodes" if makes_many else "the channel is full"
         return ""
 
     def _would_be_new(self, interest: bytes) -> bool:

@@ -21,7 +21,7 @@ from tests.waiting import eventually
 
 from tidings import Delivery, Interrupted, Resumed
 from tidings.broker import Address, Door, RootNode, RouterNode
-from tidings.broker.admission.permissions import Grant
+from tidings.broker.admission.permissions import TokenRights
 from tidings.channel import Changes, ChannelLink, NodeChange, Outdated, Part, owner_link as module
 from tidings.filters import Attributes
 from tidings.model import EnvironmentProblem, TidingsError
@@ -31,9 +31,9 @@ from tidings.routing.root import history
 from tidings.studies.host.ports import free_ports
 
 TOKENS = {
-    "of pipelines": Grant("spark", frozenset({"preprocess"})),
+    "of pipelines": TokenRights("spark", frozenset({"preprocess"})),
     "of guests": "*",
-    "of routers": Grant("edge", frozenset({"route"})),
+    "of routers": TokenRights("edge", frozenset({"route"})),
 }
 
 

@@ -22,7 +22,7 @@ from tidings import Attributes, parse
 from tidings.channel.interests import ArrayInterests
 from tidings.matching.disk import SnapshotError, UnreadableSnapshot
 from tidings.model import EnvironmentProblem, Id, TidingsError
-from tidings.routing.root.history import Gone
+from tidings.routing.root.history import RemovedNode
 from tidings.routing.root.interests import Placed
 from tidings.snapshots import LANGUAGE, Snapshot, identity_of, snapshot as snapshot_module
 from tidings.spark.loading.log_snapshots import compile_version, path_of
@@ -473,7 +473,7 @@ def test_a_rendezvous_point_changes_adopted_nodes(
     journal = opened(tmp_path, 7)
     journal.set_owners(2, ("ana",))
     base = journal.history.base
-    journal.drop_node(4, Gone(base + 1))
+    journal.drop_node(4, RemovedNode(base + 1))
     monkeypatch.setattr(upkeep, "CHECKPOINT_BYTES", 1)
     write(journal)
     journal.close()
@@ -590,7 +590,7 @@ def test_a_bulk_of_which_nothing_is_left_is_removed(
     if root:
         journal = opened(tmp_path, 8)
         assert [node for node, _ in journal.interests()] == [1, 3]
-        journal.drop_node(3, Gone(journal.history.base + 1))
+        journal.drop_node(3, RemovedNode(journal.history.base + 1))
         journal.append(record(1, 1, bytes(10_000)))
         monkeypatch.setattr(upkeep, "CHECKPOINT_BYTES", 1)
         write(journal)

@@ -20,7 +20,7 @@ from tidings.routing.protocol.limits import work_of
 from tidings.routing.protocol.lineage import Lineage
 from tidings.routing.protocol.marks import Marks
 from tidings.routing.protocol.messages import Life, Mark, Range
-from tidings.routing.root.history import Gone, History
+from tidings.routing.root.history import History, RemovedNode
 from tidings.routing.root.interests import Placed
 from tidings.routing.root.journal import Memory
 from tidings.routing.root.records import Record
@@ -95,7 +95,7 @@ def test_against_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: 
             node = chance.choice(list(nodes))
             del nodes[node]
             counts.pop(node, None)
-            gone = Gone(next_node, (), tuple(chance.sample(list(nodes), min(2, len(nodes)))))
+            gone = RemovedNode(next_node, (), tuple(chance.sample(list(nodes), min(2, len(nodes)))))
             journal.drop_node(node, gone)
             past.drop(node, gone)
             next_node += 1

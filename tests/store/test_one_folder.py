@@ -14,7 +14,7 @@ from tidings import parse
 from tidings.channel.interests import ArrayInterests
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.routing.protocol import pack_interest
-from tidings.routing.root.history import Gone
+from tidings.routing.root.history import RemovedNode
 from tidings.routing.root.interests import Placed
 from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
 from tidings.store import Change, ChangeLog, LogError
@@ -89,7 +89,7 @@ def test_nodes_of_the_rendezvous_point_are_subscriptions_of_a_pipeline(
         f"node {node}": ("n > 2", node),
         f"node {node + 1}": ("n > 3", node + 1),
     }
-    journal.drop_node(node + 1, Gone(node + 2))
+    journal.drop_node(node + 1, RemovedNode(node + 2))
     write(journal)
     assert log.changes(1) == [
         Change(node, f"node {node}", "n > 2", node, owner="ana"),
@@ -168,7 +168,7 @@ def test_integer_ids_of_nodes_of_the_rendezvous_point(tmp_path: Path) -> None:
     node = journal.history.base + 1
     journal.add_node(node, b"n > 3", "ana", parse("n > 3").key)
     journal.add_node(node + 1, b"n > 90", "", parse("n > 90").key)
-    journal.drop_node(node + 1, Gone(node + 2))
+    journal.drop_node(node + 1, RemovedNode(node + 2))
     write(journal)
     assert log.subscriptions() == {7: ("n > 1", 1), 8: ("n > 5", 2), -node: ("n > 3", node)}
     assert [(one.id, one.filter) for one in log.changes(2)] == [
@@ -305,7 +305,7 @@ def test_against_a_model(
                 last += 1
                 if unused and rng.random() < 0.3:
                     node = rng.choice(unused)
-                    journal.drop_node(node, Gone(last))
+                    journal.drop_node(node, RemovedNode(last))
                     del model.nodes[node]
                     model.made.discard(node)
                     model.take(last)

@@ -24,15 +24,15 @@
     garbage.py        infrequent full garbage collections
 
 Users who run nodes in their own programs import `RootNode`, `RouterNode`, `PreprocessorNode`,
-`Door`, `Address`, `Direct`, `Grant` and `Signer` from here (docs/network.md, docs/tagging.md). Only
-`cli` uses the other names. Start at server.py, then root.py.
+`Door`, `Address`, `Direct`, `TokenRights` and `Signer` from here (docs/network.md,
+docs/tagging.md). Only `cli` uses the other names. Start at server.py, then root.py.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tidings.broker.admission.listen import Address, Direct, Door
-from tidings.broker.admission.permissions import Grant
+from tidings.broker.admission.permissions import TokenRights
 from tidings.broker.admission.signing import KeyProblem, Signer
 from tidings.broker.config import Config, load_config, make_door, make_node, renew, revise
 from tidings.broker.garbage import collect_seldom
@@ -49,7 +49,6 @@ __all__ = [
     "Config",
     "Direct",
     "Door",
-    "Grant",
     "KeyProblem",
     "PreprocessorNode",
     "ProcessState",
@@ -58,6 +57,7 @@ __all__ = [
     "RunningTree",
     "Server",
     "Signer",
+    "TokenRights",
     "Tree",
     "collect_seldom",
     "load_config",

@@ -48,7 +48,7 @@ from tidings.routing.forwarding import Forwarding
 from tidings.routing.protocol import Limits, Times, messages as m
 from tidings.routing.root import (
     SECONDS,
-    Heard,
+    FollowerState,
     Placed,
     Run,
     find_runs,
@@ -517,7 +517,7 @@ class RootNode(Server):
         if self.machine.failed:
             raise EnvironmentProblem(f"the journal {self._path} can't be written at present")
 
-    def _start_machine(self, following: Mapping[str, Heard]) -> None:
+    def _start_machine(self, following: Mapping[str, FollowerState]) -> None:
         """Continue with another state machine; its life has already begun. Followers count as
         if they had just been heard from, and must acknowledge the changes."""
         machine = self._load_machine()

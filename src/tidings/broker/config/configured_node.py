@@ -32,7 +32,7 @@ from tidings.routing.forwarding import Forwarding, Mode
 from tidings.routing.protocol import Times
 
 if TYPE_CHECKING:
-    from tidings.routing.learning import Serving
+    from tidings.routing.learning import EarlySettings
 
 
 def make_node(config: Config) -> Server:
@@ -85,7 +85,7 @@ def make_node(config: Config) -> Server:
     )
 
 
-def _load_relations(config: Config) -> Callable[[], Serving] | None:
+def _load_relations(config: Config) -> Callable[[], EarlySettings] | None:
     """A function that loads the relations that a router's file describes; None if there are
     none."""
     return (

@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tidings.relations import RelationSettings
-    from tidings.routing.learning import Serving
+    from tidings.routing.learning import EarlySettings
 
 
-def serving_of(settings: RelationSettings) -> Serving:
+def serving_of(settings: RelationSettings) -> EarlySettings:
     """The settings of a file with a table `relations`."""
-    from tidings.routing.learning import Serving
+    from tidings.routing.learning import EarlySettings
 
-    return Serving(
+    return EarlySettings(
         settings.semantic, settings.weights, settings.limit, settings.store, settings.asking
     )
 
 
-def load_examples() -> Serving:
+def load_examples() -> EarlySettings:
     """The settings of a router whose file has no table `relations`. Contexts have the values that
     the rendezvous point found, so a router needs no names or words. The router uses the trees of
     the example files."""
     from tidings.relations import load_relations
-    from tidings.routing.learning import Serving
+    from tidings.routing.learning import EarlySettings
 
-    return Serving(load_relations(language=None))
+    return EarlySettings(load_relations(language=None))

@@ -33,7 +33,7 @@ from tidings.filters import parse
 from tidings.model import FilterError, Id, need_id
 
 if TYPE_CHECKING:
-    from tidings.spark.loading import Aside
+    from tidings.spark.loading import RefusedSubscription
     from tidings.store import Adoption, Change, ChangeLog, Declared
 
 SQL = options.DEFAULT_DIALECT
@@ -209,7 +209,7 @@ def list_subscriptions(
     say(f"version {version}: {count_of(len(rows), 'subscription')}, {nodes}")
 
 
-def _list_set_aside(log: ChangeLog) -> Sequence[Aside]:
+def _list_set_aside(log: ChangeLog) -> Sequence[RefusedSubscription]:
     if not (log.path / "snapshots").is_dir():
         return ()  # no pipeline has used the log yet, so nothing is set aside
     from tidings.spark.loading import list_set_aside

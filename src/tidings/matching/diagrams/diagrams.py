@@ -46,7 +46,7 @@ from tidings.matching.diagrams.measured_tests import (
 )
 from tidings.matching.diagrams.node_classes import Classes, build_classes
 from tidings.matching.diagrams.planning.numbered_conditions import BUDGET
-from tidings.matching.diagrams.planning.plan import Plan, plan_filters
+from tidings.matching.diagrams.planning.plan import DiagramPlan, plan_filters
 from tidings.matching.diagrams.removal import remove_filters
 from tidings.matching.jit import array_pool
 from tidings.matching.rank_space import columns
@@ -63,7 +63,7 @@ class Draft(msgspec.Struct, frozen=True):
     """The plan and the classes that diagrams were compiled from; they are kept until the edges are
     found."""
 
-    plan: Plan
+    plan: DiagramPlan
     classes: Classes
 
 

@@ -18,7 +18,7 @@ Users get `Repository` from `tidings.relations`. Start at repository.py.
 """
 
 from tidings.relations.merit.event_terms import Reading, TermReader
-from tidings.relations.merit.exact_table import ExactTable, Found
+from tidings.relations.merit.exact_table import ExactTable, MatchedIds
 from tidings.relations.merit.forwarded_merit import ForwardedMerit
 from tidings.relations.merit.hop_frames import Frame
 from tidings.relations.merit.postings import Postings
@@ -30,9 +30,9 @@ __all__ = [
     "ROUNDING",
     "ExactTable",
     "ForwardedMerit",
-    "Found",
     "Frame",
     "Limit",
+    "MatchedIds",
     "Postings",
     "Proposal",
     "Reading",

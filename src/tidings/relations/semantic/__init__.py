@@ -17,7 +17,7 @@ This folder does not deal with messages that were forwarded. Users get these nam
 """
 
 from tidings.relations.semantic.acquaintances import People
-from tidings.relations.semantic.asking import Asking, Growth
+from tidings.relations.semantic.asking import Growth, NameLookup
 from tidings.relations.semantic.calendar import (
     DAY,
     WEEKDAYS,
@@ -40,14 +40,14 @@ from tidings.relations.semantic.term_values import (
     Context,
     Place,
     Recurring,
-    Span,
     Term,
+    TimeSpan,
     Value,
     name_key,
     place_distance,
 )
 from tidings.relations.semantic.thesaurus import Thesaurus
-from tidings.relations.semantic.tree import Tree
+from tidings.relations.semantic.tree import NameTree
 from tidings.relations.semantic.weights import Weights
 from tidings.relations.semantic.words import Words
 
@@ -55,7 +55,6 @@ __all__ = [
     "CONTEXTS",
     "DAY",
     "WEEKDAYS",
-    "Asking",
     "Calendar",
     "Context",
     "Dictionary",
@@ -63,15 +62,16 @@ __all__ = [
     "Entry",
     "Gazetteer",
     "Growth",
+    "NameLookup",
+    "NameTree",
     "People",
     "Place",
     "Recurring",
     "SemanticStore",
-    "Span",
     "TableDictionary",
     "Term",
     "Thesaurus",
-    "Tree",
+    "TimeSpan",
     "Value",
     "Weights",
     "Words",

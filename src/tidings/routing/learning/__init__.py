@@ -12,7 +12,7 @@ nodes import it only when a channel has relations.
 Used by broker, and by channel, whose store of merits needs the same upkeep. Start at learning.py.
 """
 
-from tidings.routing.learning.learning import Learning, Serving
+from tidings.routing.learning.learning import EarlySettings, Learning
 from tidings.routing.learning.upkeep import Upkeep
 
-__all__ = ["Learning", "Serving", "Upkeep"]
+__all__ = ["EarlySettings", "Learning", "Upkeep"]

@@ -29,7 +29,7 @@ from tidings.relations import (
     decode_terms,
 )
 from tidings.relations.merit import Postings, choose_hops
-from tidings.relations.semantic import Asking, Growth
+from tidings.relations.semantic import Growth, NameLookup
 from tidings.routing.forwarding import Downstream, Name
 from tidings.routing.learning.hops import Hops
 from tidings.routing.learning.upkeep import Upkeep
@@ -48,14 +48,14 @@ class Way(Protocol):
     def neighbour(self) -> Name: ...
 
 
-class Serving(NamedTuple):
+class EarlySettings(NamedTuple):
     """The settings of a node: when a neighbour gets bodies early, and what is remembered."""
 
     semantic: SemanticStore
     weights: Weights = Weights()
     limit: Limit = Limit()
     store: StoreSettings = StoreSettings(most=10_000)
-    asking: Asking | None = None
+    asking: NameLookup | None = None
     """Asks a dictionary about names that the trees lack."""
 
 
@@ -73,7 +73,7 @@ class _Noted:
 class Learning:
     """What one node has learnt in one channel."""
 
-    def __init__(self, machine: Downstream, serving: Serving, now: float) -> None:
+    def __init__(self, machine: Downstream, serving: EarlySettings, now: float) -> None:
         self._machine = machine
         self.serving = serving
         self.store = ClusterStore(serving.semantic, serving.weights, serving.store)

@@ -37,7 +37,7 @@ from tidings.routing.protocol.contents.related import (
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.grants import Grant, pack_grant, split_grant, unpack_grant
 from tidings.routing.protocol.limits import LONG, NONE, Limits, work_of
-from tidings.routing.protocol.lineage import Break, Lineage, Span, mark_revised
+from tidings.routing.protocol.lineage import Break, Lineage, StampRange, mark_revised
 from tidings.routing.protocol.marks import pack_marks
 from tidings.routing.protocol.messages import KEY_ID, MOST_STEPS, Life, Mark, Notification, Range
 from tidings.routing.protocol.stored_interest import (
@@ -72,7 +72,7 @@ __all__ = [
     "Range",
     "Reason",
     "Related",
-    "Span",
+    "StampRange",
     "Tag",
     "Ticket",
     "Times",

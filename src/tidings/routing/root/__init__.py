@@ -27,8 +27,8 @@ This folder is for broker and store, not for users. Start at rendezvous.py.
 """
 
 from tidings.routing.root.cursors import Confirmation, Cursor, read_key
-from tidings.routing.root.handover import Definition, Heard, Piece, number_alone
-from tidings.routing.root.history import Gone, History
+from tidings.routing.root.handover import Definition, FollowerState, Piece, number_alone
+from tidings.routing.root.history import History, RemovedNode
 from tidings.routing.root.interests import Fair, Interests, Placed, Places, TaggedMany, TooMuchWork
 from tidings.routing.root.journal import Journal, Memory
 from tidings.routing.root.offers import SECONDS, name_direct
@@ -53,8 +53,7 @@ __all__ = [
     "Cursor",
     "Definition",
     "Fair",
-    "Gone",
-    "Heard",
+    "FollowerState",
     "History",
     "Interests",
     "Journal",
@@ -69,6 +68,7 @@ __all__ = [
     "Record",
     "Relating",
     "Relation",
+    "RemovedNode",
     "Rendezvous",
     "Run",
     "TaggedMany",

@@ -29,7 +29,13 @@ from tidings.filters import Attributes
 from tidings.model import TidingsError
 from tidings.snapshots import Snapshot, View, identity_of
 from tidings.spark.loading.background import Background, remove_left_overs
-from tidings.spark.loading.log_filters import Aside, Clash, PendingChanges, Unfit, log_set_aside
+from tidings.spark.loading.log_filters import (
+    Clash,
+    PendingChanges,
+    RefusedSubscription,
+    Unfit,
+    log_set_aside,
+)
 from tidings.spark.loading.log_snapshots import (
     NODES,
     attributes_of,
@@ -59,7 +65,7 @@ class FixedSubscriptions:
         snapshot = Snapshot.open(path)
         self.version = snapshot.number
         refused = snapshot.matcher.set_aside.items()
-        log_set_aside([Aside(None, text, reason) for text, reason in refused])
+        log_set_aside([RefusedSubscription(None, text, reason) for text, reason in refused])
         self.identity = identity_of(path)
         self.name = f"the snapshot {self.path}"
 

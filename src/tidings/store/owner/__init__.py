@@ -33,16 +33,16 @@ from tidings.store.owner.owner_socket import (
     listen,
 )
 from tidings.store.owner.ownership import Ownership, find_versions
-from tidings.store.owner.serving import Serving, Take, TakeDeclaration, TakeSnapshot, Welcome
+from tidings.store.owner.serving import CommandServer, Take, TakeDeclaration, TakeSnapshot, Welcome
 
 __all__ = [
     "SOCKET",
     "Adopt",
     "Asked",
+    "CommandServer",
     "Declare",
     "Died",
     "Ownership",
-    "Serving",
     "Take",
     "TakeDeclaration",
     "TakeSnapshot",

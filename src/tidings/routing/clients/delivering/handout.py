@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
 from tidings.routing.clients.confirming import Confirming
-from tidings.routing.clients.delivering.ordering import Held, Ordering
+from tidings.routing.clients.delivering.ordering import HeldNotification, Ordering
 from tidings.routing.clients.delivering.pieces import Pieces
 from tidings.routing.clients.items import Delivery, Interrupted, Item, Lost, Resumed
 from tidings.routing.clients.publisher import without_incarnation
@@ -83,7 +83,7 @@ class HandOut:
             self._tell_late(message.serial)
         else:
             order.reach(marks, message.serial, tracker)
-            held = Held(message.serial, message, matched, related)
+            held = HeldNotification(message.serial, message, matched, related)
             order.hold(held, now, is_requested=is_requested)
 
     def take_next(

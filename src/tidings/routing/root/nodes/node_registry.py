@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from heapq import merge
 
 from tidings.routing.protocol import messages as m
-from tidings.routing.root.history import Gone, History
+from tidings.routing.root.history import History, RemovedNode
 
 PAGE = 2_000  # changes
 PAGE_BYTES = 1 << 20  # bytes of filters in a page
@@ -48,7 +48,7 @@ class Registry:
         self._living.append(node)
         self.history.add(node)
 
-    def drop(self, node: int, gone: Gone) -> None:
+    def drop(self, node: int, gone: RemovedNode) -> None:
         at = bisect_left(self._living, node)
         del self._living[at : at + 1]
         self.history.drop(node, gone)

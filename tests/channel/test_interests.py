@@ -479,7 +479,7 @@ def test_the_process_that_compiles_gets_the_pass_rates_of_live_notifications(
             test: seen_and_passed
             for sealed in found.matcher._state.parts
             if sealed.diagrams is not None
-            for test, seen_and_passed in sealed.diagrams.measured().items()
+            for test, seen_and_passed in sealed.diagrams.read_measured().items()
         }
         shares += [
             passed / seen for test, (seen, passed) in measured.items()

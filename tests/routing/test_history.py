@@ -198,7 +198,7 @@ def test_how_far_preprocessors_are_behind(seed: int) -> None:
         life = past.chance.choice((past.history.life, past.history.life, 7))
         following.register(m.Register("tidings://a", "a", life, version, step, 1000 * step))
         (found,) = following.list_preprocessors()
-        known = life == past.history.life and past.history.changed_since(version)
+        known = life == past.history.life and past.history.has_changes_since(version)
         ended = {number for number, gone in past.history.gone.items() if gone.version > version}
         begun = {node for node in past.nodes if node > version}
         assert found.behind == (len(ended) + len(begun) if known else len(past.nodes))

@@ -232,7 +232,7 @@ def test_what_is_renewed(tmp_path: Path) -> None:
     assert (history.version, history.renewed, history.hidden) == (2, 2, (1,))
     assert history.declaration == "declared"
     assert history.knows(1)
-    assert not history.changed_since(1)
+    assert not history.has_changes_since(1)
     assert journal.last_node == 2
 
 

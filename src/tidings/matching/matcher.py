@@ -126,7 +126,7 @@ class Matcher(HeldFilters):
             matcher._compile_again(found)
             return matcher
         saved, probe = found.take(engine)
-        measured = None if found.diagrams is None or saved else found.diagrams.measured()
+        measured = None if found.diagrams is None or saved else found.diagrams.read_measured()
         matcher._hold(found.segment, Register(found.ids, found.texts), probe, saved, measured)
         matcher.set_aside = {
             found.texts[slot].as_py(): reason for slot, reason in found.aside.items()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidings.cli.common import options
-from tidings.cli.common.command_errors import filter_refusal, guard
+from tidings.cli.common.command_errors import filter_refusal, report_errors
 from tidings.cli.common.declared_types import DeclaredTypes
 from tidings.cli.common.screen import (
     MOST_ROWS,
@@ -291,7 +291,7 @@ def _fields(one: Change | Adoption | Declared) -> dict[str, object]:
 
     if isinstance(one, Declared):
         found = one.declaration
-        return {"version": one.version, "attributes": found.types, "extra": found.told_extra}
+        return {"version": one.version, "attributes": found.types, "extra": found.declared_extra}
     if isinstance(one, Adoption):
         nodes = one.first, one.version
         more = _describe_origin(SQL, one.owner)
@@ -342,4 +342,4 @@ for _name, _command in (
     ("log", show_log),
     ("repair", repair_log),
 ):
-    subscriptions.command(_name)(guard(_command))
+    subscriptions.command(_name)(report_errors(_command))

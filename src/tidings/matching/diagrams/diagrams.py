@@ -251,11 +251,11 @@ class Diagrams:
         diagrams."""
         return count_tests(self.compiled, self._first, self._sum_counts())
 
-    def measured(self) -> Measured:
+    def read_measured(self) -> Measured:
         """For each test, how many events were seen and how many passed, including the counts of
         earlier diagrams."""
         return name_counts(self.compiled, self.test_counts())
 
     def rates(self) -> dict[Test, float]:
         """The measured rates at which tests pass."""
-        return rates_of(self.measured())
+        return rates_of(self.read_measured())

@@ -132,7 +132,7 @@ class Learning:
             known = tuple(frames.decode_labels(labels, noted.marks))
         except TidingsError:  # a node above sent invalid bytes; the frame itself was forwarded
             return True
-        wanted = self._wanted_by(known)
+        wanted = self._find_wanted_by(known)
         for way in noted.ways:
             ids = wanted.get(way.neighbour, ())
             if ids:
@@ -155,7 +155,7 @@ class Learning:
             self._forget_term(old)
         self._postings.take_growth(grown)
 
-    def _wanted_by(self, labels: tuple[tuple[int, ...], ...]) -> dict[Name, set[int]]:
+    def _find_wanted_by(self, labels: tuple[tuple[int, ...], ...]) -> dict[Name, set[int]]:
         """By neighbour: the nodes for which the neighbour gets a notification with these labels."""
         found: dict[Name, set[int]] = {}
         for name, way in self._machine.ways(labels).items():

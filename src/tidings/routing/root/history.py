@@ -116,7 +116,7 @@ class History(msgspec.Struct):
         spans = [*self.spans, (self.base, self.version)]
         return version == self.floor or any(above < version <= upto for above, upto in spans)
 
-    def changed_since(self, version: int) -> bool:
+    def has_changes_since(self, version: int) -> bool:
         """Whether followers can get all changes since a version."""
         return version >= self.renewed and self.knows(version)
 

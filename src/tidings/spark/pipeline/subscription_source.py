@@ -234,7 +234,7 @@ class FollowedSubscriptions:
 def describe_log(log: ChangeLog) -> Description | None:
     """The declaration of a log's channel. None if the channel declares nothing, but the pipeline
     names columns: the folder is read-only, so the pipeline can't declare them there."""
-    found = log.told.declaration
+    found = log.last_declaration.declaration
     if not found.text and log.attributes is not None:
         return None
     return Description(str(log.path), 0, found.types, found.extra or "", found.preprocessor)
@@ -253,7 +253,7 @@ def main() -> int:
     that was compiled with the attributes of the channel."""
     folder, version, base = Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     log = ChangeLog(folder)
-    if not log.told.declaration.text:  # the folder is read-only, so nothing is declared
+    if not log.last_declaration.declaration.text:  # the folder is read-only, so nothing is declared
         log = ChangeLog(folder, attributes_of(base))
     compile_version(log, version, home_of(folder))
     return 0

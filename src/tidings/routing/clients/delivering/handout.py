@@ -176,7 +176,7 @@ class HandOut:
         if len(recent) > RECENT:
             del recent[next(iter(recent))]
         if about.piece is not None or (stamp and self._pieces):
-            whole = self._put_together(identity[0], message, about, payload)
+            whole = self._complete_payload(identity[0], message, about, payload)
             if whole is None:
                 return
             payload = whole
@@ -187,7 +187,7 @@ class HandOut:
             Delivery(epoch, serial, payload, matched, about.subject, time, content, types, related)
         )
 
-    def _put_together(
+    def _complete_payload(
         self, publisher: str, message: m.Notification, about: About, payload: bytes
     ) -> bytes | None:
         """The payload of a notification. For a piece: the whole payload if this was the last

@@ -86,7 +86,7 @@ class Following:
         """How many changes to nodes came after this version of a life; the number of all nodes if
         that is not known."""
         registry = self._registry
-        known = life == registry.history.life and registry.history.changed_since(version)
+        known = life == registry.history.life and registry.history.has_changes_since(version)
         return registry.count_since(version) if known else len(registry)
 
     def list_preprocessors(self) -> list[Registered]:

@@ -57,7 +57,7 @@ class NodeLifecycle(NodePart):
     def counts_of(self, node: int, under: Iterable[int], since: int) -> dict[int, int]:
         """The counts that changed after a serial: for the nodes in `under`, and for retired nodes
         below `node`."""
-        found = self._counts.changed_since(under, since)
+        found = self._counts.list_changes_since(under, since)
         for number, one in self.retired.items():
             if one.latest > since and node in one.above:
                 found[number] = one.count

@@ -86,7 +86,7 @@ class Registry:
         """A page of the answer to a Follow message. `text` returns the filter of a node. Followers
         don't get the `hidden` nodes."""
         history = self.history
-        whole = question.life != history.life or not history.changed_since(question.since)
+        whole = question.life != history.life or not history.has_changes_since(question.since)
         upto = min(question.upto, history.version) if question.after else history.version
         after = max(question.after, 0 if whole else question.since)
         first, last = bisect_right(self._living, after), bisect_right(self._living, upto)

@@ -13,10 +13,10 @@ from tests.broker.networks import FAST
 from tests.waiting import PATIENCE, until
 
 from tidings.broker.admission.listen import Address, Door
-from tidings.broker.admission.permissions import ChannelRights, Grant
+from tidings.broker.admission.permissions import ChannelRights, TokenRights
 from tidings.broker.links import hop_name
-from tidings.broker.root import RootNode
-from tidings.broker.router import RouterNode
+from tidings.broker.root_node import RootNode
+from tidings.broker.router_node import RouterNode
 from tidings.network import Agent, Refusal, Subscription, connect, watch
 from tidings.routing.channels import WINDOW, Flow, Route
 from tidings.routing.clients import Delivery
@@ -382,8 +382,8 @@ def test_tokens_name_channels(tmp_path: Path) -> None:
     async def work() -> None:
         tokens = {
             "plain": "ana",
-            "both": Grant("bob", channels=("fx", "te*")),
-            "other": Grant("eve", channels=("tea",)),
+            "both": TokenRights("bob", channels=("fx", "te*")),
+            "other": TokenRights("eve", channels=("tea",)),
         }
         async with two_roots(tmp_path, tokens=tokens) as net:
             async with connect(net.address(), name="ana", token="plain") as ana:
@@ -409,12 +409,16 @@ def test_tokens_name_channels(tmp_path: Path) -> None:
 def test_rights_in_each_channel(tmp_path: Path) -> None:
     """One token: publishes in one channel, only subscribes in another, and within a filter in a
     third. What its name wanted in a channel before ends where it may not subscribe any more."""
-    first = Grant("desk", channels=("fx", "tea"))
+    first = TokenRights("desk", channels=("fx", "tea"))
     rights: dict[str, Any] = {
         "fx": frozenset({"publish"}),
         "tea": ChannelRights(frozenset({"subscribe"}), "x > 5"),
     }
-    tokens = {"first": first, "second": Grant("desk", channels=rights), "pub": Grant("*")}
+    tokens = {
+        "first": first,
+        "second": TokenRights("desk", channels=rights),
+        "pub": TokenRights("*"),
+    }
 
     async def work() -> None:
         async with two_roots(tmp_path, tokens=tokens) as net:

@@ -42,7 +42,7 @@ def test_a_running_rendezvous_point_declares_another_attribute(tmp_path: Path) -
             with pytest.raises(DeclarationError, match=r"'n' is integer and would become double"):
                 await apart(log.declare, Attributes({"n": "double"}))
             version = await apart(log.declare, MORE)
-            assert version == log.version == log.told.version
+            assert version == log.version == log.last_declaration.version
             async with agent.subscribe("place = 'Cork'") as places:
                 await agent.publish({"n": 7, "place": "Cork"}, b"7")
                 assert await payloads(told, 1) == [b"7"]
@@ -51,8 +51,8 @@ def test_a_running_rendezvous_point_declares_another_attribute(tmp_path: Path) -
         await root.stop()
 
     running(work)
-    assert log.told.declaration.attributes is not None
-    assert {*log.told.declaration.attributes.tree} == {"subject", "n", "place"}
+    assert log.last_declaration.declaration.attributes is not None
+    assert {*log.last_declaration.declaration.attributes.tree} == {"subject", "n", "place"}
 
     async def again() -> None:
         root = root_of(folder, Attributes({"n": "integer", "day": "date"}))
@@ -66,4 +66,4 @@ def test_a_running_rendezvous_point_declares_another_attribute(tmp_path: Path) -
     running(again)
     with pytest.raises(DeclarationError, match=r"'n' is integer and would become string; 1 filter"):
         root_of(folder, Attributes({"n": "string"}))
-    assert [*(log.told.declaration.types or {})] != []
+    assert [*(log.last_declaration.declaration.types or {})] != []

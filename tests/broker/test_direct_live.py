@@ -18,7 +18,7 @@ from tests.waiting import PATIENCE, until
 
 from tidings.broker import Address, Direct, Door, RootNode, RouterNode
 from tidings.broker.admission.direct_tickets import DirectTicket, DirectTickets
-from tidings.broker.admission.permissions import Grant, Tokens
+from tidings.broker.admission.permissions import TokenRights, Tokens
 from tidings.network import Agent, Refusal, connect
 from tidings.network.agents import direct_link
 from tidings.routing.clients import Delivery, Interrupted
@@ -27,9 +27,9 @@ from tidings.routing.root import offers
 from tidings.studies.host.ports import free_ports
 
 TOKENS: Tokens = {
-    "eu": Grant("berlin", within="region = 'EU'"),
+    "eu": TokenRights("berlin", within="region = 'EU'"),
     "writes": "writer",
-    "edges": Grant("r0", frozenset({"route"})),
+    "edges": TokenRights("r0", frozenset({"route"})),
     "guests": "*",
 }
 

@@ -22,7 +22,7 @@ from tests.broker.processes import Process
 from tests.repeats import rounds
 from tests.waiting import PATIENCE, until
 
-from tidings.broker import Address, Door, Grant, RootNode, RouterNode, load_config
+from tidings.broker import Address, Door, RootNode, RouterNode, TokenRights, load_config
 from tidings.broker.admission.listen import UPSTREAM
 from tidings.broker.config import RelationsTable
 from tidings.broker.config.relations_table import StoreTable, WeightsTable
@@ -41,7 +41,7 @@ from tidings.relations import (
 )
 from tidings.routing.clients.subscriber import Delivery
 from tidings.routing.early import Early, encode_early
-from tidings.routing.learning import Serving
+from tidings.routing.learning import EarlySettings
 from tidings.routing.protocol import frames, messages as m
 
 READING = Reading(place="city", time="day")
@@ -273,7 +273,7 @@ def test_bodies_that_can_not_be_passed_on(tmp_path: Path) -> None:
     relations, ends no link; and the router does not load them again for each body."""
     loads: list[int] = []
 
-    def fail() -> Serving:
+    def fail() -> EarlySettings:
         loads.append(1)
         raise EnvironmentProblem("there is no such file")
 
@@ -314,9 +314,11 @@ def test_rights_limit_what_is_sent_early(tmp_path: Path) -> None:
     async def work() -> None:
         settings = RelationSettings(load_relations(language=None), READING)
         tokens = {
-            "w": Grant("writer"), "some": Grant("some", within="late > 3"), "all": Grant("every"),
-            "looks": Grant("looker"),
-        }  # fmt: skip
+            "w": TokenRights("writer"),
+            "some": TokenRights("some", within="late > 3"),
+            "all": TokenRights("every"),
+            "looks": TokenRights("looker"),
+        }
         door = Door(tokens=tokens)
         root = RootNode("root", tmp_path / "journal.db", door, times=FAST, relations=settings)
         await root.start()

@@ -17,10 +17,10 @@ from tidings.relations import SemanticStore, Term, encode_terms
 from tidings.routing.channels import Channel
 from tidings.routing.early import Early, decode_early
 from tidings.routing.forwarding import Router
-from tidings.routing.learning import Learning, Serving
+from tidings.routing.learning import EarlySettings, Learning
 from tidings.routing.protocol import frames, make_front, messages as m
 
-SERVING = Serving(SemanticStore())
+SERVING = EarlySettings(SemanticStore())
 ROSE = encode_terms([Term("tag", "rose")])
 OTHER = encode_terms([Term("tag", "fog")])
 Sent = tuple[str, str, Early]  # from, to

@@ -21,12 +21,12 @@ from tests.waiting import until
 
 from tidings.broker import Address, Door, KeyProblem, PreprocessorNode, RootNode, RouterNode, Signer
 from tidings.broker.admission import signing
-from tidings.broker.admission.permissions import Grant, Tokens
+from tidings.broker.admission.permissions import TokenRights, Tokens
 from tidings.filters import Ontology
 from tidings.network import Agent, Refusal, SignedGrant, connect
 from tidings.preprocessing import KindDefinition
 from tidings.routing.channels import Route
-from tidings.routing.protocol import Grant as GrantBody, messages as m, unpack_grant
+from tidings.routing.protocol import Grant, messages as m, unpack_grant
 from tidings.studies.host.ports import free_ports
 
 PRIVATE, PUBLIC = Signer.generate()
@@ -34,13 +34,13 @@ OTHER_PRIVATE, OTHER_PUBLIC = Signer.generate()
 KEYS = {"tagger": PUBLIC}
 RIGHTS = frozenset({"route", "publish", "subscribe", "preprocess"})
 TOKENS: Tokens = {
-    "edges": Grant("r0", RIGHTS),  # type: ignore[arg-type]
-    "tags": Grant("tagger", frozenset({"subscribe", "preprocess"})),
+    "edges": TokenRights("r0", RIGHTS),  # type: ignore[arg-type]
+    "tags": TokenRights("tagger", frozenset({"subscribe", "preprocess"})),
     "writes": "writer",
-    "it": Grant("milan", within="region = 'EU'", signed=True),
-    "eu": Grant("berlin", within="region = 'EU'"),
-    "us": Grant("boston", signed=True),
-    "mute": Grant("mute", frozenset({"publish"})),
+    "it": TokenRights("milan", within="region = 'EU'", signed=True),
+    "eu": TokenRights("berlin", within="region = 'EU'"),
+    "us": TokenRights("boston", signed=True),
+    "mute": TokenRights("mute", frozenset({"publish"})),
 }
 
 
@@ -243,7 +243,11 @@ def test_keys_change_while_a_router_runs(tmp_path: Path) -> None:
 
 
 def test_a_guest_does_not_inherit_grants(tmp_path: Path) -> None:
-    tokens: Tokens = {**TOKENS, "g1": Grant("*", signed=True), "g2": Grant("*", signed=True)}
+    tokens: Tokens = {
+        **TOKENS,
+        "g1": TokenRights("*", signed=True),
+        "g2": TokenRights("*", signed=True),
+    }
 
     async def work() -> None:
         async with a_place(tmp_path, 1, tokens) as place:
@@ -266,7 +270,9 @@ def test_grants_in_another_channel(tmp_path: Path) -> None:
     """An agent presents a grant in a channel other than the router's own. It is of no use in the
     router's own channel, and ends with its key."""
     every = tuple(
-        msgspec.structs.replace(one if isinstance(one, Grant) else Grant(one), channels=("*",))
+        msgspec.structs.replace(
+            one if isinstance(one, TokenRights) else TokenRights(one), channels=("*",)
+        )
         for one in TOKENS.values()
     )
     tokens = dict(zip(TOKENS, every, strict=True))
@@ -339,10 +345,10 @@ def test_keys_that_are_refused(text: str, sentence: str) -> None:
 def test_any_altered_grant_is_refused(seed: int) -> None:
     """Every single bit matters."""
     keys, now = signing.PublicKeys(KEYS), time.time()
-    body = GrantBody(b"", "milan", "news", 7, 9, int(now + 3000), ("region = 'EU'",))
+    body = Grant(b"", "milan", "news", 7, 9, int(now + 3000), ("region = 'EU'",))
     data = Signer(PRIVATE).sign(body)
     found = keys.judge(data, "milan", "news", now)
-    assert isinstance(found, GrantBody)
+    assert isinstance(found, Grant)
     assert (found.node, found.life, found.within) == (9, 7, ("region = 'EU'",))
     for at_ in range(8 * len(data)):
         altered = bytearray(data)

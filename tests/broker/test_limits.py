@@ -16,7 +16,7 @@ from tests.waiting import until
 from tidings.broker import RootNode, RouterNode
 from tidings.broker.admission.connection_limits import TURN
 from tidings.broker.admission.listen import Address, Door
-from tidings.broker.admission.permissions import Grant
+from tidings.broker.admission.permissions import TokenRights
 from tidings.broker.config import ConfigError, load_config, make_node
 from tidings.network.agent import Refusal, connect
 from tidings.routing.protocol import frames, messages as m
@@ -164,8 +164,8 @@ def test_one_token_does_not_take_the_places_of_others(tmp_path: Path) -> None:
     """Of 40 places, a token of guests gets 20, guests together 34, agents 38."""
 
     async def work() -> None:
-        tokens: dict[str, str | Grant] = {
-            "one": "*", "two": "*", "route": Grant("edge", frozenset({"route"})),
+        tokens: dict[str, str | TokenRights] = {
+            "one": "*", "two": "*", "route": TokenRights("edge", frozenset({"route"})),
             **{f"of {n}": f"bound-{n}" for n in range(10)},
         }  # fmt: skip
         root = await a_root(tmp_path, Limits(neighbours=40), tokens=tokens)
@@ -224,9 +224,9 @@ def test_names_of_other_tokens(tmp_path: Path) -> None:
 
 def test_without_a_token_nothing_is_readable_or_writable(tmp_path: Path, seed: int) -> None:
     async def work() -> None:
-        tokens: dict[str, str | Grant] = {
+        tokens: dict[str, str | TokenRights] = {
             "secret": "*",
-            "edges": Grant("edge", frozenset({"route"})),
+            "edges": TokenRights("edge", frozenset({"route"})),
         }
         root = await a_root(tmp_path, tokens=tokens)
         above = Address("127.0.0.1", root.port)

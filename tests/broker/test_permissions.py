@@ -15,21 +15,21 @@ from tidings.broker.admission.permissions import (
     AGENT,
     ALL,
     ChannelRights,
-    Grant,
     PermissionRegister,
     Permissions,
+    TokenRights,
 )
 from tidings.broker.config import ConfigError, load_config
 from tidings.broker.trees.node_file import write_pairs
 from tidings.routing.protocol import messages as m
 
-TOKENS: dict[str, str | Grant] = {
+TOKENS: dict[str, str | TokenRights] = {
     "first": "ann",
     "second": "*",
-    "third": Grant("bob", frozenset({"publish"})),
-    "fourth": Grant("edge", frozenset({"route"})),
-    "fifth": Grant("mirror", frozenset({"route", "subscribe"})),
-    "sixth": Grant("spark", frozenset({"preprocess"})),
+    "third": TokenRights("bob", frozenset({"publish"})),
+    "fourth": TokenRights("edge", frozenset({"route"})),
+    "fifth": TokenRights("mirror", frozenset({"route", "subscribe"})),
+    "sixth": TokenRights("spark", frozenset({"preprocess"})),
 }
 NOBODY: frozenset[str] = frozenset()
 FILE = """
@@ -154,7 +154,7 @@ def test_rights_in_each_channel(
 ) -> None:
     """The longest name that fits counts, and what it leaves out is as for the token; nobody may do
     anything in other channels."""
-    grant = Grant("ann", may, within, given_)
+    grant = TokenRights("ann", may, within, given_)
     register = PermissionRegister({"t": grant})
     found = register.admit(m.Hello("ann", token="t", routes=routes), NOBODY)
     fitting = sorted(
@@ -222,7 +222,7 @@ eighth = {name = "eu", within = "x = 1", channels = {"te*" = {may = ["subscribe"
     tokens = load_config(path).tokens
     assert tokens is not None
     eu = tokens["eighth"]
-    assert isinstance(eu, Grant)
+    assert isinstance(eu, TokenRights)
     assert eu.in_channel("tea") == ChannelRights(frozenset({"subscribe"}), "y")
     again = "\n".join(["[tokens]", *write_pairs(tokens)])
     write_secret(path, FILE.partition("[tokens]")[0] + again)

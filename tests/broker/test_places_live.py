@@ -14,7 +14,7 @@ from tests.broker.test_preprocessors_live import TEXTS, Preprocessor, an_event
 from tests.waiting import until
 
 from tidings.broker import Address, Door, PreprocessorNode, RootNode, RouterNode
-from tidings.broker.admission.permissions import Grant, Tokens
+from tidings.broker.admission.permissions import TokenRights, Tokens
 from tidings.broker.config import ConfigError, load_config
 from tidings.filters import parse
 from tidings.network import Agent, connect
@@ -111,7 +111,9 @@ def test_only_routers_get_places(tmp_path: Path, seed: int) -> None:
                 await until(lambda: edge.machine.locating.is_on)
                 await read_and_write(agent, agent, TEXTS[:3], chance, b"plain")
                 assert preprocessor.located == edge.machine.locating.located == 0
-                preprocessor.renew({"plain": Grant("edge", may=frozenset({"route", "subscribe"}))})
+                preprocessor.renew(
+                    {"plain": TokenRights("edge", may=frozenset({"route", "subscribe"}))}
+                )
                 await until(lambda: not edge.machine.locating.is_on)
                 await until(lambda: edge.machine.locating.is_on)
                 await read_and_write(agent, agent, TEXTS[3:], chance, b"routes")

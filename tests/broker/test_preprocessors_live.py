@@ -22,7 +22,7 @@ from tests.forking import Forked
 from tests.waiting import PATIENCE, until
 
 from tidings.broker import Address, Door, PreprocessorNode, RouterNode
-from tidings.broker.admission.permissions import Grant, Tokens
+from tidings.broker.admission.permissions import TokenRights, Tokens
 from tidings.filters import parse
 from tidings.network import Agent, Outdated, Refusal, connect
 from tidings.network.agent import Tagging
@@ -91,10 +91,10 @@ def test_everyone_gets_what_matches(tag: Tagging, routers: int, tmp_path: Path, 
 
 def test_tags_of_strangers_are_ignored(tmp_path: Path) -> None:
     tokens: Tokens = {
-        "writes": Grant("writer", frozenset({"publish", "subscribe"})),
-        "tags": Grant("tagger", frozenset({"publish", "subscribe", "preprocess"})),
-        "routes": Grant("edge", frozenset({"route", "publish", "subscribe", "preprocess"})),
-        "eu": Grant("berlin", within="region = 'EU'"),
+        "writes": TokenRights("writer", frozenset({"publish", "subscribe"})),
+        "tags": TokenRights("tagger", frozenset({"publish", "subscribe", "preprocess"})),
+        "routes": TokenRights("edge", frozenset({"route", "publish", "subscribe", "preprocess"})),
+        "eu": TokenRights("berlin", within="region = 'EU'"),
     }
 
     async def work() -> None:

@@ -23,7 +23,7 @@ from tidings.network import Agent, Subscription, connect
 from tidings.network.link import MOST_WAITING
 from tidings.relations import Limit
 from tidings.routing.clients import Delivery
-from tidings.routing.learning import Serving
+from tidings.routing.learning import EarlySettings
 
 Node = RootNode | RouterNode
 
@@ -66,7 +66,7 @@ async def start(folder: Path, stack: AsyncExitStack) -> list[Node]:
     for name, above in (("a", 0), ("b", 0), ("c", 1)):
         node = RouterNode(
             name, Address("127.0.0.1", nodes[above].port), Door(), times=FAST,
-            relations=lambda: Serving(SETTINGS.semantic, limit=Limit(0.5)),
+            relations=lambda: EarlySettings(SETTINGS.semantic, limit=Limit(0.5)),
         )  # fmt: skip
         await node.start()
         stack.push_async_callback(node.stop)

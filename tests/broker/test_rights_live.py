@@ -9,16 +9,16 @@ import pytest
 from tests.broker.networks import FAST, at, payloads, running, started, stopped
 
 from tidings.broker import Address, Door, RouterNode
-from tidings.broker.admission.permissions import Grant, Tokens
+from tidings.broker.admission.permissions import TokenRights, Tokens
 from tidings.network.agent import Refusal, Subscription, connect
 from tidings.routing.clients import Interrupted, Resumed
 from tidings.routing.protocol.lineage import Break
 
 TOKENS: Tokens = {
-    "eu": Grant("berlin", within="region = 'EU'"),
+    "eu": TokenRights("berlin", within="region = 'EU'"),
     "all": "boss",
     "writes": "writer",
-    "edges": Grant("r0", frozenset({"route"})),
+    "edges": TokenRights("r0", frozenset({"route"})),
 }
 
 
@@ -76,7 +76,10 @@ def test_rights_change_while_a_node_runs(tmp_path: Path) -> None:
             connect(at(root), name="berlin", token="eu", times=FAST) as berlin,
             berlin.subscribe("region = 'EU'") as told,
         ):
-            narrower = {**TOKENS, "eu": Grant("berlin", within="region = 'EU' AND city = 'B'")}
+            narrower = {
+                **TOKENS,
+                "eu": TokenRights("berlin", within="region = 'EU' AND city = 'B'"),
+            }
             assert root.renew(narrower) == 1
             with pytest.raises(Refusal, match="AND city = 'B'"):
                 await asyncio.wait_for(_read_breaks(told), 20)

@@ -10,7 +10,7 @@ import pytest
 from tests.broker.networks import BRIEF, at, running, started, stopped
 from tests.broker.parts import Root, make_part
 
-from tidings.broker import Grant
+from tidings.broker import TokenRights
 from tidings.broker.root_reports import SHOWN, list_names, list_sources
 from tidings.network.agent import Refusal, connect
 from tidings.network.watching import watch
@@ -105,9 +105,9 @@ def test_a_running_network(tmp_path: Path) -> None:
     """A name that lags, requests that are refused by rights, and strangers, at the node where they
     happen."""
     tokens = {
-        "r": Grant("reader", within="n > 0"),
-        "w": Grant("writer", frozenset({"publish"})),
-        "e": Grant("r0", frozenset({"route"})),
+        "r": TokenRights("reader", within="n > 0"),
+        "w": TokenRights("writer", frozenset({"publish"})),
+        "e": TokenRights("r0", frozenset({"route"})),
     }
 
     async def work() -> None:

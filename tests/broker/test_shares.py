@@ -10,8 +10,8 @@ from tests.broker.networks import BRIEF, FAST, at, payloads, running, started, s
 from tests.broker.test_limits import Raw
 from tests.waiting import until
 
-from tidings.broker.admission.permissions import Grant, Permissions
-from tidings.broker.root import RootNode
+from tidings.broker.admission.permissions import Permissions, TokenRights
+from tidings.broker.root_node import RootNode
 from tidings.network.agent import Agent, Refusal, Subscription, connect
 from tidings.network.agents import publishing as module
 from tidings.routing.clients.subscriber import Delivery
@@ -125,7 +125,7 @@ def test_who_loses_filters_is_told_of_a_break_first(tmp_path: Path) -> None:
 
 
 def test_guests_of_one_token_share_a_share(tmp_path: Path) -> None:
-    tokens = {"any": "*", "other": "*", "r": Grant("r0", frozenset({"subscribe", "route"}))}
+    tokens = {"any": "*", "other": "*", "r": TokenRights("r0", frozenset({"subscribe", "route"}))}
 
     async def work() -> None:
         network = await started(tmp_path, 0, limits=Limits(marks=6), tokens=tokens)
@@ -158,7 +158,7 @@ def test_owners_of_passes() -> None:
 
 def test_a_forged_owner_counts_for_the_link(tmp_path: Path) -> None:
     async def work() -> None:
-        tokens = {"t": Grant("bob", frozenset({"subscribe"})), "w": "writer"}
+        tokens = {"t": TokenRights("bob", frozenset({"subscribe"})), "w": "writer"}
         network = await started(tmp_path, 0, tokens=tokens)
         root = network[0]
         raw = await Raw.made(root)

@@ -29,7 +29,12 @@ from tidings.broker import (
     connections as connections_module,
 )
 from tidings.broker.admission import signing, tickets
-from tidings.broker.admission.permissions import Grant, PermissionRegister, Permissions, Tokens
+from tidings.broker.admission.permissions import (
+    PermissionRegister,
+    Permissions,
+    TokenRights,
+    Tokens,
+)
 from tidings.broker.admission.signing import PublicKeys
 from tidings.broker.config import ConfigError, load_config
 from tidings.network import Agent, Refusal, connect
@@ -40,13 +45,13 @@ PRIVATE, PUBLIC = Signer.generate()
 OTHER_PRIVATE, OTHER_PUBLIC = Signer.generate()
 GRANTS = Signer.generate()
 AT_ROOT: Tokens = {
-    "edges": Grant("edge", frozenset({"route", "publish", "subscribe", "preprocess"})),
-    "tags": Grant("tagger", frozenset({"subscribe", "preprocess"})),
+    "edges": TokenRights("edge", frozenset({"route", "publish", "subscribe", "preprocess"})),
+    "tags": TokenRights("tagger", frozenset({"subscribe", "preprocess"})),
 }
 AT_EDGE: Tokens = {
-    "it": Grant("milan", within="region = 'EU'", signed=True),
-    "writes": Grant("writer", frozenset({"publish", "subscribe", "preprocess"})),
-    "guests": Grant("*", frozenset({"publish", "subscribe", "preprocess"})),
+    "it": TokenRights("milan", within="region = 'EU'", signed=True),
+    "writes": TokenRights("writer", frozenset({"publish", "subscribe", "preprocess"})),
+    "guests": TokenRights("*", frozenset({"publish", "subscribe", "preprocess"})),
 }
 Seen = list[tuple[m.Hello, Permissions | str]]
 
@@ -184,7 +189,7 @@ def test_preprocessors_for_anybody(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     running(work)
 
 
-@pytest.mark.parametrize("tokens", [None, {"other": Grant("milan", within="region = 'IT'")}])
+@pytest.mark.parametrize("tokens", [None, {"other": TokenRights("milan", within="region = 'IT'")}])
 def test_limits_come_with_the_ticket(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tokens: Tokens | None
 ) -> None:
@@ -283,7 +288,9 @@ def test_what_is_refused() -> None:
 
 def test_names_that_are_bound() -> None:
     """A guest of a router does not get the name that is bound here; rights are those of both."""
-    register = PermissionRegister({"t": Grant("milan", frozenset({"subscribe"}), within="n > 1")})
+    register = PermissionRegister(
+        {"t": TokenRights("milan", frozenset({"subscribe"}), within="n > 1")}
+    )
     guest = Ticket(b"", "milan", "*/abc", "fx", 1, ("publish", "subscribe"))
     assert "bound to another token" in str(register.admit_ticket(guest))
     bound = Ticket(b"", "milan", "milan", "fx", 1, ("publish", "subscribe"), "n > 0")

@@ -24,7 +24,7 @@ from tidings.network.agent import Agent, Broken, Refusal, Subscription, connect
 from tidings.routing.clients import Interrupted, Resumed
 from tidings.routing.clients.subscriber import Delivery, Lost, Phase
 from tidings.routing.protocol import frames, messages as m
-from tidings.routing.protocol.lineage import Break, Span
+from tidings.routing.protocol.lineage import Break, StampRange
 from tidings.studies.host.ports import free_ports
 
 TIMES = "[times]\nbeat = 0.1\nresubscribe = 0.2\nretry = 0.2\nsilent = 1.0\nexpire = 30.0\n"
@@ -156,7 +156,7 @@ def test_a_journal_that_is_put_back(tmp_path: Path, callback: bool) -> None:
                 with pytest.raises(Broken, match="21-70") as problem:
                     await writer.publish({"n": 99}, b"99")
                 named = problem.value.stamps
-            assert named == (Span(21, 70),)
+            assert named == (StampRange(21, 70),)
             await on_again(told, life)
             await publish(writer, range(100, 250))
             after = await told_until(told, 249)
@@ -205,7 +205,7 @@ def test_a_journal_that_is_lost_and_an_older_one_put_back(tmp_path: Path) -> Non
 
     with a_root(tmp_path) as root:
         running(work(root))
-    assert [one.stamps for one in breaks] == [(Span(1, 20),), (Span(21, 30),)]
+    assert [one.stamps for one in breaks] == [(StampRange(1, 20),), (StampRange(21, 30),)]
 
 
 @pytest.mark.timeout(300)

@@ -11,7 +11,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from tidings.broker.admission.permissions import Grant
+from tidings.broker.admission.permissions import TokenRights
 from tidings.broker.trees import running_tree as module
 from tidings.broker.trees.node_file import write_pairs
 from tidings.broker.trees.node_process import ProcessState
@@ -97,10 +97,10 @@ h = {name = "i"}
     found = load_tree(tmp_path / "tree.toml").tokens
     assert found is not None
     written = "\n".join(["[tokens]", *write_pairs(found)])
-    again = msgspec.convert(tomllib.loads(written)["tokens"], dict[str, str | Grant])
+    again = msgspec.convert(tomllib.loads(written)["tokens"], dict[str, str | TokenRights])
     assert again == found == {
-        "a": Grant("b", frozenset({"subscribe"}), "c = 'd\"'"), "e": Grant("f", None, "g > 1"),
-        "h": Grant("i"),
+        "a": TokenRights("b", frozenset({"subscribe"}), "c = 'd\"'"),
+        "e": TokenRights("f", None, "g > 1"), "h": TokenRights("i"),
     }  # fmt: skip
 
 

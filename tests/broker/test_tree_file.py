@@ -10,7 +10,7 @@ from tests.broker.certificates import Authority
 from tests.broker.processes import write_secret
 
 from tidings.broker.admission.listen import Address, Direct
-from tidings.broker.admission.permissions import ROUTE, Grant
+from tidings.broker.admission.permissions import ROUTE, TokenRights
 from tidings.broker.admission.signing import Signer
 from tidings.broker.config import ConfigError, Tls, load_config
 from tidings.broker.config.node_settings import OtherChannel
@@ -189,12 +189,12 @@ def test_the_files_of_nodes_say_what_the_tree_says(tmp_path: Path) -> None:
         assert config.tokens[odd] == "*"
     assert root.tokens is not None
     assert a.tokens is not None
-    assert root.tokens[a.token] == Grant("a", ROUTE)
-    assert a.tokens[b.token] == Grant("b", ROUTE)
+    assert root.tokens[a.token] == TokenRights("a", ROUTE)
+    assert a.tokens[b.token] == TokenRights("b", ROUTE)
     assert b.token not in root.tokens  # each key opens one door
     address, name, token = running.watch_address()
     assert (address, name) == ("tidings://127.0.0.1:7000/quotes", WATCHER)
-    assert root.tokens[token] == Grant(WATCHER, frozenset({"subscribe"}))
+    assert root.tokens[token] == TokenRights(WATCHER, frozenset({"subscribe"}))
 
 
 def test_several_nodes_above(tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_certificates_of_nodes(tmp_path: Path) -> None:
             str(tmp_path / "ca.pem"),
         )  # fmt: skip
     assert configs["root"].tokens is not None
-    assert configs["root"].tokens[configs["a"].token] == Grant("a", ROUTE)
+    assert configs["root"].tokens[configs["a"].token] == TokenRights("a", ROUTE)
     assert {"root", "a"} == (configs["p"].tickets or {}).keys()
     assert running.watch_address()[0] == "tidings+tls://127.0.0.1:7000"
     words = list_arguments(
@@ -362,7 +362,7 @@ def test_files_of_preprocessors_and_limits(tmp_path: Path) -> None:
         token = (folder / f"{name}.token").read_text()
         tokens = configs[root].tokens
         assert tokens is not None
-        assert tokens[token] == Grant(name, frozenset({"subscribe", "preprocess"}))
+        assert tokens[token] == TokenRights(name, frozenset({"subscribe", "preprocess"}))
         assert token not in (configs[other].tokens or {})
         assert token not in (configs["a"].tokens or {})
     branches = running.branches

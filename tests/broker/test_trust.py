@@ -19,7 +19,7 @@ from tests.decoding import decode_all
 from tests.waiting import PATIENCE, until
 
 from tidings.broker import PreprocessorNode
-from tidings.broker.admission.permissions import AGENT, Grant
+from tidings.broker.admission.permissions import AGENT, TokenRights
 from tidings.broker.config import Config, Tls, make_door, make_node
 from tidings.broker.server import Server
 from tidings.model import EnvironmentProblem
@@ -29,13 +29,13 @@ from tidings.network.tls import client_context, load_certificate
 from tidings.routing.clients.subscriber import Delivery
 from tidings.routing.protocol import frames, messages as m
 
-TOKENS: dict[str, str | Grant] = {
+TOKENS: dict[str, str | TokenRights] = {
     "of anybody": "*",
     "of others": "*",
     "of bob": "bob",
-    "of a router": Grant("router", frozenset({"route"})),
-    "of reader": Grant("reader", frozenset({"subscribe"})),
-    "of writers": Grant("*", frozenset({"publish"})),
+    "of a router": TokenRights("router", frozenset({"route"})),
+    "of reader": TokenRights("reader", frozenset({"subscribe"})),
+    "of writers": TokenRights("*", frozenset({"publish"})),
 }
 Kind = TypeVar("Kind", bound=m.Message)
 TIMES = msgspec.to_builtins(FAST)
@@ -256,7 +256,7 @@ def test_certificates_of_servers(tmp_path: Path, host: str) -> None:
         return str(found.value)
 
     async def work(world: World) -> None:
-        tokens: dict[str, str | Grant] = {"": "*"}
+        tokens: dict[str, str | TokenRights] = {"": "*"}
         for files, sentence in (
             (world.ours.sign("a", hosts=("elsewhere",), addresses=("10.0.0.1",)), "not valid for"),
             (world.ours.sign(host, hosts=(), addresses=()), "not valid for"),
@@ -283,7 +283,7 @@ def test_preprocessors_with_tls(tmp_path: Path, secure: bool) -> None:
     """An agent that uses TLS never sends its token to a preprocessor in the clear."""
 
     async def work(world: World) -> None:
-        root = await world.start("root", tokens={"t": Grant("*", AGENT | {"preprocess"})})
+        root = await world.start("root", tokens={"t": TokenRights("*", AGENT | {"preprocess"})})
         at, ca = f"tidings+tls://localhost:{root.port}", world.ours.path
         files = world.ours.sign("pre")
         tls = Tls(str(files.certificate), str(files.key)) if secure else None
@@ -560,7 +560,7 @@ def test_a_plain_token_can_not_erase_another_publisher(tmp_path: Path) -> None:
     routers; a token with a name alone is not one of a router."""
 
     async def work(world: World) -> None:
-        tokens: dict[str, str | Grant] = {"of eve": "eve", "of bob": "bob"}
+        tokens: dict[str, str | TokenRights] = {"of eve": "eve", "of bob": "bob"}
         root = await world.start("root", tokens=tokens)
         at, ca = f"tidings+tls://127.0.0.1:{root.port}", world.ours.path
         async with connect(at, name="bob", token="of bob", authorities=ca, times=FAST) as bob:
@@ -624,8 +624,8 @@ def test_tokens_that_are_read_again(tmp_path: Path) -> None:
         ]  # fmt: skip
         for one in (ann, bob, reader, guest):
             await one.hear_a(m.Welcome)
-        fresh: dict[str, str | Grant] = {
-            "of bob": Grant("bob", frozenset({"subscribe"})),
+        fresh: dict[str, str | TokenRights] = {
+            "of bob": TokenRights("bob", frozenset({"subscribe"})),
             "of reader": "reader",
             "of others": "*",
         }

@@ -18,7 +18,7 @@ from tests.snapshots.test_snapshot import many_filters
 
 from tidings.channel.interests import ArrayInterests, computing, node_loading, tagging
 from tidings.channel.interests.compilation import Compilation
-from tidings.channel.interests.compile_nodes import Plan, compile_nodes
+from tidings.channel.interests.compile_nodes import CompileTask, compile_nodes
 from tidings.channel.interests.index_kinds import WIDE
 from tidings.channel.interests.reading import Filters
 from tidings.filters import Attributes, Filter, parse
@@ -40,7 +40,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compile in this process, which saves the start of another one."""
 
     def compile_here(self: Compilation, plan: Path) -> None:
-        compile_nodes(msgspec.msgpack.decode(plan.read_bytes(), type=Plan))
+        compile_nodes(msgspec.msgpack.decode(plan.read_bytes(), type=CompileTask))
 
     monkeypatch.setattr(Compilation, "_compile", compile_here)
 
@@ -479,7 +479,7 @@ def test_the_process_that_compiles_gets_the_pass_rates_of_live_notifications(
             test: seen_and_passed
             for sealed in found.matcher._state.parts
             if sealed.diagrams is not None
-            for test, seen_and_passed in sealed.diagrams.measured().items()
+            for test, seen_and_passed in sealed.diagrams.read_measured().items()
         }
         shares += [
             passed / seen for test, (seen, passed) in measured.items()

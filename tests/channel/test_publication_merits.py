@@ -23,7 +23,7 @@ from tidings.relations import (
     encode_terms,
 )
 from tidings.relations.merit import Postings
-from tidings.routing.learning import Learning, Serving
+from tidings.routing.learning import EarlySettings, Learning
 from tidings.routing.protocol import frames, make_front, messages as m, relate_dialect
 
 TOPICS = ("rose", "fog", "hail", "oak")
@@ -144,7 +144,7 @@ def test_owners_behind_a_router_count(tmp_path: Path) -> None:
     root.want("other", node)
     assert [root.machine.count_behind(name, node) for name in ("client", "other")] == [1, 1]
     assert root.machine.count_subscriptions(node) == 2
-    serving = Serving(SETTINGS.semantic, store=StoreSettings(least=2))
+    serving = EarlySettings(SETTINGS.semantic, store=StoreSettings(least=2))
     forwarder = Forwarder(root.machine)
     learning = forwarder.learning = Learning(root.machine, serving, 0.0)
     term = SETTINGS.semantic.term("tag", "rose")

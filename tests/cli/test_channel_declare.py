@@ -42,7 +42,7 @@ def test_create_declare_show(run: Run, tmp_path: Path) -> None:
         assert run("channel", "declare", folder, "--types", "z=date").code == 0
     finally:
         log.close()
-    assert log.told.version == 4
+    assert log.last_declaration.version == 4
 
 
 def test_a_channel_that_declares_nothing(run: Run, tmp_path: Path) -> None:

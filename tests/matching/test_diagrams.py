@@ -367,7 +367,7 @@ def test_measured_pass_rates_change_the_order() -> None:
     rates = found.rates()
     often, rare = check("s = 'a'"), check("s = 'b'")
     assert rates[often] == pytest.approx(0.9)
-    again = diagrams_of(trees, measured=found.measured())
+    again = diagrams_of(trees, measured=found.read_measured())
     order = draft_of(again).plan.tests.tests
     assert order.index(rare) < order.index(often)
 

@@ -16,7 +16,7 @@ from tests.waiting import PATIENCE, wait_for
 
 from tidings import Delivery, Refusal, connect_blocking
 from tidings.broker import Address, Direct, Door, PreprocessorNode, RootNode, RouterNode, Signer
-from tidings.broker.admission.permissions import Grant, Tokens
+from tidings.broker.admission.permissions import TokenRights, Tokens
 from tidings.network import connect
 from tidings.network.agents import direct_link
 from tidings.network.blocking import BlockingAgent, BlockingSubscription
@@ -26,10 +26,10 @@ from tidings.routing.clients import ChoosingTimes
 PRIVATE, PUBLIC = Signer.generate()
 ALL = frozenset({"route", "publish", "subscribe", "preprocess"})
 TOKENS: Tokens = {
-    "edges": Grant("edge", ALL, channels=("*",)),  # type: ignore[arg-type]
-    "tags": Grant("tagger", ALL, channels=("*",)),  # type: ignore[arg-type]
-    "writes": Grant("writer", ALL, channels=("*",)),  # type: ignore[arg-type]
-    "grants": Grant("boston", signed=True, channels=("*",)),
+    "edges": TokenRights("edge", ALL, channels=("*",)),  # type: ignore[arg-type]
+    "tags": TokenRights("tagger", ALL, channels=("*",)),  # type: ignore[arg-type]
+    "writes": TokenRights("writer", ALL, channels=("*",)),  # type: ignore[arg-type]
+    "grants": TokenRights("boston", signed=True, channels=("*",)),
 }
 SOON = ChoosingTimes(ask=0.2, spread=0.3, stay=1.0)
 

@@ -10,7 +10,7 @@ import pytest
 from tests.broker.networks import FAST, at, payloads, running, started, stopped
 
 from tidings import Refusal, connect, connect_blocking
-from tidings.broker.admission.permissions import Grant
+from tidings.broker.admission.permissions import TokenRights
 
 
 def test_a_closed_agent(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_a_closed_agent(tmp_path: Path) -> None:
 
 def test_what_users_write_by_mistake(tmp_path: Path) -> None:
     async def work() -> None:
-        tokens: dict[str, str | Grant] = {"secret": "*"}
+        tokens: dict[str, str | TokenRights] = {"secret": "*"}
         network = await started(tmp_path, 0, tokens=tokens)
         address = at(network[0])
         with pytest.raises(Refusal, match="found a name of type int, expected a string"):

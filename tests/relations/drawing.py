@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 
-from tidings.relations import Place, Recurring, SemanticStore, Span, Term
+from tidings.relations import Place, Recurring, SemanticStore, Term, TimeSpan
 from tidings.relations.semantic import DAY, day_span
 
 FIRST = dt.date(2013, 11, 20)
@@ -22,17 +22,17 @@ def draw_place(rng: random.Random, store: SemanticStore) -> Place:
     return Place("", round(lat, 2), round(lon, 2), rng.choice([0.0, 0.0, 4000.0, -400.0]))
 
 
-def draw_time(rng: random.Random, store: SemanticStore) -> Span | Recurring:
+def draw_time(rng: random.Random, store: SemanticStore) -> TimeSpan | Recurring:
     day = day_span(FIRST + dt.timedelta(rng.randrange(60)))
     kind = rng.randrange(6)
     if kind < 3:
         return day
     if kind == 3:
         at = day.start + rng.randrange(DAY)
-        return Span(at, at)
+        return TimeSpan(at, at)
     if kind == 4:
         start = day.start - rng.randrange(9) * DAY
-        return Span(start, start + rng.randrange(1, 9) * DAY)
+        return TimeSpan(start, start + rng.randrange(1, 9) * DAY)
     names = ("Christmas", "Christmas 2013", "Winter 2013", "December 2013", "2013", "New Year",
              "New Year 2014", "Thanksgiving 2013", "November 2013")  # fmt: skip
     found = store.calendar.find(rng.choice(names))

@@ -19,7 +19,7 @@ from tidings.relations import (
     Weights,
 )
 from tidings.relations.merit import Postings, RelatedInterests, TermReader
-from tidings.relations.semantic import Asking, Context, Growth, asking, join_dictionaries
+from tidings.relations.semantic import Context, Growth, NameLookup, join_dictionaries, name_lookups
 
 PLACES = [
     Entry("Chicago", ("Illinois",), ("Windy City",), 41.878, -87.63, 181.0),
@@ -53,7 +53,7 @@ def join() -> Any:
 class Node:
     """What a node has: a reader, a store, merits, related interests."""
 
-    def __init__(self, semantic: SemanticStore, asked: Asking | None) -> None:
+    def __init__(self, semantic: SemanticStore, asked: NameLookup | None) -> None:
         self.semantic, self.asking = semantic, asked
         reading = Reading(**ATTRIBUTES)  # type: ignore[arg-type]
         self.reader = TermReader(semantic, reading, asked)
@@ -90,7 +90,7 @@ def test_later_answers_lead_to_the_same_store(seed: int) -> None:
     chance = random.Random(seed)
     for _ in rounds(15, 200):
         grown = SemanticStore()
-        asked = Asking(grown, join())
+        asked = NameLookup(grown, join())
         late = Node(grown, asked)
         whole = SemanticStore()
         for context, names in NAMES.items():
@@ -124,7 +124,7 @@ def test_later_answers_lead_to_the_same_store(seed: int) -> None:
 def test_contexts_of_other_nodes_are_read_with_new_values() -> None:
     """A node above may lack the dictionary: its contexts have the old value for good."""
     semantic = SemanticStore()
-    asked = Asking(semantic, join())
+    asked = NameLookup(semantic, join())
     old = semantic.term("place", "ORD")
     day = semantic.term("time", "2013-12-25")
     assert old is not None
@@ -139,11 +139,11 @@ def test_contexts_of_other_nodes_are_read_with_new_values() -> None:
 
 
 def test_each_name_is_asked_about_once(monkeypatch: Any) -> None:
-    monkeypatch.setattr(asking, "MOST_WAITING", 3)
-    monkeypatch.setattr(asking, "MOST_ASKED", 5)
+    monkeypatch.setattr(name_lookups, "MOST_WAITING", 3)
+    monkeypatch.setattr(name_lookups, "MOST_ASKED", 5)
     calls: list[str] = []
     semantic = SemanticStore()
-    asked = Asking(semantic, lambda _, name: calls.append(name))
+    asked = NameLookup(semantic, lambda _, name: calls.append(name))
     for name in ("a", "A", "b", "c", "d", "x" * 300):
         asked.note(Term("tag", name.lower()), name)
     assert asked.pending == 3
@@ -164,7 +164,7 @@ def test_each_name_is_asked_about_once(monkeypatch: Any) -> None:
 
 def test_indexes_that_are_gone_are_not_told() -> None:
     semantic = SemanticStore()
-    asked = Asking(semantic, join())
+    asked = NameLookup(semantic, join())
     node = Node(semantic, asked)
     assert len(asked._indexes) == 1
     del node

@@ -12,7 +12,15 @@ import pytest
 from tests.relations.drawing import draw_place, draw_term, draw_terms, draw_time
 from tests.repeats import runs
 
-from tidings.relations import ClusterStore, Place, SemanticStore, Span, StoreSettings, Term, Weights
+from tidings.relations import (
+    ClusterStore,
+    Place,
+    SemanticStore,
+    StoreSettings,
+    Term,
+    TimeSpan,
+    Weights,
+)
 from tidings.relations.clusters import FullScan, cluster as cluster_module
 from tidings.relations.clusters.centres import Centres
 from tidings.relations.clusters.cluster import Clusters, PlaceClusters, TimeClusters
@@ -174,7 +182,7 @@ def test_values_come_and_go_while_clusters_are_tidied(
     times = [draw_time(rng, semantic) for _ in range(300)]
     places = [draw_place(rng, semantic) for _ in range(300)]
     every: list[tuple[Clusters[Any], list[Any]]] = [
-        (TimeClusters(2), [one for one in times if isinstance(one, Span)]),
+        (TimeClusters(2), [one for one in times if isinstance(one, TimeSpan)]),
         (PlaceClusters(50, 10), [one for one in places if one.located]),
     ]
     for clusters, drawn in every:
@@ -227,7 +235,7 @@ def test_tidying_is_given_up_if_too_much_changes(
 ) -> None:
     monkeypatch.setattr(cluster_module, "MOST_MEANWHILE", 10)
     times = TimeClusters(2)
-    days = [Span(day * DAY, day * DAY) for day in range(300)]
+    days = [TimeSpan(day * DAY, day * DAY) for day in range(300)]
     for day in days[:100]:
         times.add(day)
     before = len(times)
@@ -250,10 +258,10 @@ def test_tidying_is_given_up_if_too_much_changes(
 def test_clusters_as_values_come_and_go(run: int, seed: int, semantic: SemanticStore) -> None:
     rng = random.Random(f"{seed} {run}")
     times, places = TimeClusters(2), PlaceClusters(50, 10)
-    held_times, held_places = set[Span](), set[Place]()
+    held_times, held_places = set[TimeSpan](), set[Place]()
     for step in range(300):
         time, place = draw_time(rng, semantic), draw_place(rng, semantic)
-        if isinstance(time, Span):
+        if isinstance(time, TimeSpan):
             times.add(time)
             held_times.add(time)
         if place.located:
@@ -277,7 +285,7 @@ def test_clusters_as_values_come_and_go(run: int, seed: int, semantic: SemanticS
         for cluster in places:
             assert cluster.members
             assert all(place_distance(cluster.centre, one, 10) <= 50 for one in cluster.members)
-        if isinstance(time, Span):
+        if isinstance(time, TimeSpan):
             found = {one for one, _ in times.near(time, 7 * DAY)}
             assert found == {one for one in held_times if abs(one.middle - time.middle) < 7 * DAY}
         if place.located:

@@ -16,15 +16,15 @@ from tidings.relations import (
     Place,
     Recurring,
     SemanticStore,
-    Span,
     TableDictionary,
     Term,
     Thesaurus,
+    TimeSpan,
     Weights,
     Words,
     load_relations,
 )
-from tidings.relations.semantic import DAY, Context, Tree, day_of, day_span, place_distance
+from tidings.relations.semantic import DAY, Context, NameTree, day_of, day_span, place_distance
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def store() -> SemanticStore:
 def days(store: SemanticStore, name: str) -> list[str]:
     """The days of a named span."""
     span = store.calendar.find(name)
-    assert isinstance(span, Span)
+    assert isinstance(span, TimeSpan)
     return [day_of(at).isoformat() for at in range(span.start, span.stop, DAY)]
 
 
@@ -147,7 +147,7 @@ def test_a_holiday_of_one_day_is_also_a_day_of_its_month(store: SemanticStore) -
 
 def test_trees_against_a_walk_along_all_paths(seed: int) -> None:
     rng = random.Random(seed)
-    tree = Tree()
+    tree = NameTree()
     parents: dict[str, list[str]] = {}
     for number in range(60):
         above = rng.sample(sorted(parents), min(len(parents), rng.randrange(3)))
@@ -171,7 +171,7 @@ def test_trees_against_a_walk_along_all_paths(seed: int) -> None:
 
 
 def test_a_tree_refuses_unknown_parents_and_names_twice() -> None:
-    tree = Tree()
+    tree = NameTree()
     tree.add("plant")
     with pytest.raises(AttributesError, match=r"rose: found the parent 'flower', expected"):
         tree.add("rose", ["flower"])

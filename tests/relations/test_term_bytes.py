@@ -9,7 +9,7 @@ import pytest
 from tests.repeats import rounds
 
 from tidings.model import AttributesError
-from tidings.relations import Place, Recurring, Span, Term, decode_terms, encode_terms
+from tidings.relations import Place, Recurring, Term, TimeSpan, decode_terms, encode_terms
 from tidings.relations.semantic.term_bytes import LONGEST_NAME, MOST_BYTES, MOST_TERMS
 
 
@@ -23,7 +23,7 @@ def draw_term(rng: random.Random) -> Term:
         return Term("place", Place(rng.choice(["", name]), lat, lon, rng.uniform(0, 9000)))
     if kind == 2:
         start = rng.randint(-(10**15), 10**15)
-        return Term("time", Span(start, start + rng.choice([0, 86_400_000_000])))
+        return Term("time", TimeSpan(start, start + rng.choice([0, 86_400_000_000])))
     if kind == 3:
         return Term("time", Recurring(name))
     return Term("tag" if kind == 4 else "person", name)
@@ -45,7 +45,7 @@ def test_what_does_not_fit_is_left_out() -> None:
     rose = Term("tag", "rose")
     assert decode_terms(encode_terms([Term("tag", "x" * (LONGEST_NAME + 1)), rose])) == (rose,)
     assert decode_terms(encode_terms([Term("person", "\ud800"), rose])) == (rose,)
-    assert decode_terms(encode_terms([Term("time", Span(0, 1 << 63)), rose])) == (rose,)
+    assert decode_terms(encode_terms([Term("time", TimeSpan(0, 1 << 63)), rose])) == (rose,)
     assert decode_terms(encode_terms([Term("place", Place("x", 91.0, 0.0)), rose])) == (rose,)
     many = [Term("tag", f"{at:02}") for at in range(2 * MOST_TERMS)]
     assert decode_terms(encode_terms(many)) == tuple(many[:MOST_TERMS])

@@ -19,7 +19,16 @@ from typing import Any
 
 from tests.routing.world import ROOT, TICK, Disk, Faults, World
 
-from tidings.routing.channels import ABOVE, WINDOW, Channels, Flow, Heard, Out, Route, Routes
+from tidings.routing.channels import (
+    ABOVE,
+    WINDOW,
+    Channels,
+    Flow,
+    Out,
+    ReceivedMessages,
+    Route,
+    Routes,
+)
 from tidings.routing.channels.credit import HEAVY_DOWN, Item, weigh
 from tidings.routing.forwarding.cache import Cache
 from tidings.routing.forwarding.router import Router
@@ -343,7 +352,7 @@ class ChannelWorld(World):
         self.parents = {router: ROOT if hop == root_of(channel) else hop
                         for router, hop in hops.items()}  # fmt: skip
         self._numbers: dict[str, int] = {}  # of the channel, on the link of each client
-        self._heard: dict[str, Heard] = {}
+        self._heard: dict[str, ReceivedMessages] = {}
         self._flows: dict[str, Flow] = {}
         self._synced_upto = 0
         net.muxes[root_of(channel)] = self._new_mux()
@@ -434,7 +443,7 @@ class ChannelWorld(World):
         self._net.muxes[node].begin_link(link, None, self.now, flow)
         self._flows[client] = self._net.flow(link, node, is_lower=True)
         number = self._numbers[client] = self.chance.randrange(1, 5)
-        self._heard[client] = Heard()
+        self._heard[client] = ReceivedMessages()
         self._net.transmit(link, [(node, 0, m.Open(number, self._channel))])
 
     def reconnect(self, node: str) -> None:

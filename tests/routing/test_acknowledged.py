@@ -7,10 +7,10 @@ import random
 from tidings.routing.clients import acknowledged_runs
 from tidings.routing.clients.acknowledged_runs import AcknowledgedRuns, merge_spans
 from tidings.routing.protocol import messages as m
-from tidings.routing.protocol.lineage import Lineage, Span
+from tidings.routing.protocol.lineage import Lineage, StampRange
 
 
-def stamps(spans: tuple[Span, ...]) -> set[int]:
+def stamps(spans: tuple[StampRange, ...]) -> set[int]:
     return {stamp for one in spans for stamp in range(one.first, one.last + 1)}
 
 
@@ -20,9 +20,9 @@ def test_of_one_publisher_alone_all_is_known_exactly() -> None:
         runs.add(7, at, at + 2, 1000 + at + 2)
     assert len(runs._runs) == 1
     lineage = Lineage([m.Life(7, 1), m.Life(8, 1051)])
-    assert runs.take_lost(lineage) == (Span(51, 99),)
+    assert runs.take_lost(lineage) == (StampRange(51, 99),)
     assert runs.take_lost(lineage) == ()
-    assert runs.take_lost(Lineage([m.Life(8, 1)])) == (Span(1, 50),)
+    assert runs.take_lost(Lineage([m.Life(8, 1)])) == (StampRange(1, 50),)
     assert not runs
 
 
@@ -30,8 +30,8 @@ def test_from_a_stamp_on() -> None:
     runs = AcknowledgedRuns()
     for first, last, serial in ((1, 4, 10), (6, 9, 20), (10, 12, 30)):
         runs.add(7, first, last, serial)
-    assert runs.take_from(8) == (Span(8, 12),)
-    assert runs.take_from(1) == (Span(1, 4), Span(6, 7))
+    assert runs.take_from(8) == (StampRange(8, 12),)
+    assert runs.take_from(1) == (StampRange(1, 4), StampRange(6, 7))
 
 
 def test_stamps_that_were_refused_between_runs_that_became_one() -> None:
@@ -79,6 +79,8 @@ def test_against_a_model(seed: int) -> None:
 
 
 def test_merging() -> None:
-    assert merge_spans([Span(5, 6), Span(1, 2), Span(3, 3), Span(5, 9), Span(20, 20)]) == (
-        Span(1, 3), Span(5, 9), Span(20, 20),
-    )  # fmt: skip
+    given = [(5, 6), (1, 2), (3, 3), (5, 9), (20, 20)]
+    merged = [(1, 3), (5, 9), (20, 20)]
+    assert merge_spans(StampRange(*one) for one in given) == tuple(
+        StampRange(*one) for one in merged
+    )

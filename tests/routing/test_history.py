@@ -16,11 +16,11 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import Limits
 from tidings.routing.protocol.lineage import Lineage
 from tidings.routing.protocol.times import Times
-from tidings.routing.root import history as module
+from tidings.routing.root import node_history as module
 from tidings.routing.root.handover import Definition, Following
-from tidings.routing.root.history import Gone, History
 from tidings.routing.root.interests import Placed
 from tidings.routing.root.journal import Memory
+from tidings.routing.root.node_history import History, RemovedNode
 from tidings.routing.root.nodes import Registry, node_registry as registry
 from tidings.routing.root.rendezvous import Rendezvous
 
@@ -51,7 +51,7 @@ class Past:
         if self.nodes and self.chance.random() < 0.45:
             node = self.chance.choice(sorted(self.nodes))
             self.nodes.discard(node)
-            self.registry.drop(node, Gone(number, (), tuple(sorted(self.nodes)[:1])))
+            self.registry.drop(node, RemovedNode(number, (), tuple(sorted(self.nodes)[:1])))
         else:
             self.nodes.add(number)
             self.registry.add(number)
@@ -143,16 +143,16 @@ def test_what_stands_for_a_node_that_is_gone() -> None:
     history = History()
     for node in range(1, 10):
         history.add(node)
-    history.drop(5, Gone(10, (), (2, 3), (7,)))
-    history.drop(3, Gone(11, (), (1,), ()))
-    history.drop(7, Gone(12, (8,), (2,), ()))
+    history.drop(5, RemovedNode(10, (), (2, 3), (7,)))
+    history.drop(3, RemovedNode(11, (), (1,), ()))
+    history.drop(7, RemovedNode(12, (8,), (2,), ()))
     assert history.stands_for([5]) == {1, 2}
     assert history.stands_for([5, 9]) == {1, 2, 9}
     assert history.stands_for([7]) == {8}, "an equal one is nearer than what covered it"
     assert history.lay_below([5]) == {8}
 
 
-def machine_of(gone: dict[int, Gone], *nodes: int) -> Rendezvous:
+def machine_of(gone: dict[int, RemovedNode], *nodes: int) -> Rendezvous:
     """After a restart: nodes between which no covering can be proven."""
     disk = Disk()
     disk.begin_life(7)
@@ -166,16 +166,20 @@ def machine_of(gone: dict[int, Gone], *nodes: int) -> Rendezvous:
 
 
 def test_coverings_that_only_a_node_that_is_gone_had_proven() -> None:
-    root = machine_of({4: Gone(10, (), (1, 2), (7, 8)), 2: Gone(11, (), (3,), ())}, 1, 3, 7, 9)
+    root = machine_of(
+        {4: RemovedNode(10, (), (1, 2), (7, 8)), 2: RemovedNode(11, (), (3,), ())}, 1, 3, 7, 9
+    )
     assert root.graph.ancestors(7) == {1, 3}
     assert not root.graph.ancestors(9)
     assert not root.graph.ancestors(1)
 
 
 def test_equal_nodes_that_only_a_node_that_is_gone_had_proven() -> None:
-    root = machine_of({4: Gone(10, (1, 2), (), ())}, 1, 2, 3)
+    root = machine_of({4: RemovedNode(10, (1, 2), (), ())}, 1, 2, 3)
     assert root.take_over._resolving.equal == {1: {1, 2}, 2: {1, 2}}
-    both = machine_of({4: Gone(10, (), (1,), (2,)), 5: Gone(11, (), (2,), (1,))}, 1, 2)
+    both = machine_of(
+        {4: RemovedNode(10, (), (1,), (2,)), 5: RemovedNode(11, (), (2,), (1,))}, 1, 2
+    )
     assert both.take_over._resolving.equal == {1: {1, 2}, 2: {1, 2}}
 
 
@@ -194,7 +198,7 @@ def test_how_far_preprocessors_are_behind(seed: int) -> None:
         life = past.chance.choice((past.history.life, past.history.life, 7))
         following.register(m.Register("tidings://a", "a", life, version, step, 1000 * step))
         (found,) = following.list_preprocessors()
-        known = life == past.history.life and past.history.changed_since(version)
+        known = life == past.history.life and past.history.has_changes_since(version)
         ended = {number for number, gone in past.history.gone.items() if gone.version > version}
         begun = {node for node in past.nodes if node > version}
         assert found.behind == (len(ended) + len(begun) if known else len(past.nodes))

@@ -14,19 +14,19 @@ from tidings.relations import (
     ClusterStore,
     Entry,
     Limit,
-    Span,
     StoreSettings,
     TableDictionary,
     Term,
+    TimeSpan,
     encode_terms,
     load_relations,
 )
 from tidings.relations.clusters.grouping import sweep
 from tidings.relations.merit import choose_hops, score_hops
-from tidings.relations.semantic import DAY, Asking
+from tidings.relations.semantic import DAY, NameLookup
 from tidings.routing.forwarding import Forwarding, Mode
 from tidings.routing.forwarding.router import Router
-from tidings.routing.learning import Learning, Serving
+from tidings.routing.learning import EarlySettings, Learning
 from tidings.routing.learning.learning import MOST_KEYS, MOST_NOTED, MOST_PENDING
 from tidings.routing.protocol import frames, make_front, messages as m
 
@@ -75,7 +75,7 @@ class World:
         self.chance = chance
         self.router = grown()
         self.forwarder = Forwarder(self.router)
-        serving = Serving(SEMANTIC, limit=Limit(1.5), store=settings)
+        serving = EarlySettings(SEMANTIC, limit=Limit(1.5), store=settings)
         self.learning = self.forwarder.learning = Learning(self.router, serving, 0.0)
         self.model: dict[tuple[frozenset[Term], str], tuple[set[int], int]] = {}
 
@@ -186,7 +186,7 @@ def test_sole_neighbour_is_learnt_too(seed: int) -> None:
     router.drain_outgoing()
     assert router.graph.sole_neighbour() == "a"
     forwarder = Forwarder(router)
-    learning = forwarder.learning = Learning(router, Serving(SEMANTIC), 0.0)
+    learning = forwarder.learning = Learning(router, EarlySettings(SEMANTIC), 0.0)
     terms = draw_terms(chance)
     buffer = frame(chance, 1, terms)
     forwarder.forward(buffer, [0], [len(buffer)])
@@ -203,11 +203,11 @@ def test_a_router_asks_its_own_dictionary(seed: int) -> None:
     the values of its own dictionary."""
     semantic = load_relations(language=None)
     entries = [Entry("O'Hare", ("Chicago",), ("ORD",), 41.979, -87.904)]
-    asking = Asking(semantic, TableDictionary("place", entries))
+    asking = NameLookup(semantic, TableDictionary("place", entries))
     router = grown()
     forwarder = Forwarder(router)
     learning = forwarder.learning = Learning(
-        router, Serving(semantic, limit=Limit(0.6), asking=asking), 0.0
+        router, EarlySettings(semantic, limit=Limit(0.6), asking=asking), 0.0
     )
     for node in range(1, 20):
         router.subscriptions.add("a", node)
@@ -280,7 +280,7 @@ def test_places_and_times_are_tidied_when_nothing_else_is_left(seed: int) -> Non
     days = chance.sample(range(first, first + 300), 80)
     steps = 0
     for day in days:
-        term = Term("time", Span(day * DAY, (day + 1) * DAY))
+        term = Term("time", TimeSpan(day * DAY, (day + 1) * DAY))
         buffer = frame(chance, 1, (term,))
         world.forwarder.forward(buffer, [0], [len(buffer)])
         while world.learning.pending:  # tidying waits

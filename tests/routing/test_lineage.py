@@ -9,8 +9,8 @@ from tidings.routing.protocol.lineage import (
     MOST_LEFT,
     MOST_LIVES,
     Lineage,
+    LineageState,
     LineageVerdict,
-    Standing,
     is_lineage,
 )
 from tidings.routing.protocol.times import Times
@@ -23,15 +23,15 @@ def lives(*pairs: tuple[int, int]) -> tuple[m.Life, ...]:
     return tuple(m.Life(*pair) for pair in pairs)
 
 
-def answer(standing: Standing, now: float, *pairs: tuple[int, int]) -> LineageVerdict:
+def answer(standing: LineageState, now: float, *pairs: tuple[int, int]) -> LineageVerdict:
     """Ask, and be answered."""
     trace = standing.next_question(now, anyway=True)
     assert trace is not None
     return standing.judge(m.Lineage(pairs[-1][0], trace.request, lives(*pairs)), now)
 
 
-def in_life(life: int, serial: int) -> Standing:
-    standing = Standing(TIMES)
+def in_life(life: int, serial: int) -> LineageState:
+    standing = LineageState(TIMES)
     assert standing.accepts(life, 0)
     standing.note_serial(serial)
     return standing
@@ -96,7 +96,7 @@ def test_what_is_no_lineage() -> None:
 
 
 def test_the_first_life_and_those_after_it() -> None:
-    standing = Standing(TIMES)
+    standing = LineageState(TIMES)
     assert standing.accepts(0, 0)
     assert standing.accepts(A, 0)
     assert standing.next_question(0) is None
@@ -114,7 +114,7 @@ def test_the_first_life_and_those_after_it() -> None:
 
 
 def test_who_hands_lineages_on_asks_for_the_first() -> None:
-    standing = Standing(TIMES, hands_on=True)
+    standing = LineageState(TIMES, hands_on=True)
     standing.accepts(A, 0)
     assert standing.next_question(0) is not None
     assert answer(standing, 1, (A, 1)) is LineageVerdict.NOTHING

@@ -7,7 +7,7 @@ import random
 
 from tidings.routing.clients.publisher import GONE, Publisher, Refused, without_incarnation
 from tidings.routing.protocol import messages as m
-from tidings.routing.protocol.lineage import Break, Span
+from tidings.routing.protocol.lineage import Break, StampRange
 from tidings.routing.protocol.times import Times
 
 
@@ -123,7 +123,7 @@ def test_a_journal_that_went_back() -> None:
     sent = one.receive(m.Published(3, "p", 6, since=6, serial=31), 1)
     assert one.waiting == 2  # it is another life: nothing of it is believed before it was judged
     sent = one.receive(lineage(sent, (7, 1), (3, 31)), 1)
-    assert [*one.breaks] == [Break(GONE, (Span(4, 5),))]
+    assert [*one.breaks] == [Break(GONE, (StampRange(4, 5),))]
     names = [(m_.publisher, m_.stamp, m_.first) for _, m_ in sent if isinstance(m_, m.Publish)]
     assert names == [("p~1", 6, 6), ("p~1", 7, 6)]
     one.receive(m.Published(3, "p", 6, since=6, serial=31), 1)
@@ -145,7 +145,7 @@ def test_a_point_that_expects_a_stamp_that_is_done_with() -> None:
     one = acknowledged(5)
     assert one.receive(m.Published(7, "p", 0, expected=6), 1) == []
     sent = one.receive(m.Published(7, "p", 0, expected=4), 1)
-    assert [*one.breaks] == [Break(GONE, (Span(4, 5),))]
+    assert [*one.breaks] == [Break(GONE, (StampRange(4, 5),))]
     assert [m_.publisher for _, m_ in sent if isinstance(m_, m.Publish)] == ["p~1", "p~1"]
     refused = Publisher("p", "r", Times(retry=3))
     refused.publish(b"", b"x", 0)

@@ -28,9 +28,9 @@ from tidings.routing.protocol.lineage import Lineage
 from tidings.routing.protocol.tags import pack_tag
 from tidings.routing.protocol.times import Times
 from tidings.routing.root.cursors import Confirmation, Cursor
-from tidings.routing.root.history import Gone, History
 from tidings.routing.root.interests import Fair, Placed, TaggedMany
 from tidings.routing.root.journal import Memory
+from tidings.routing.root.node_history import History, RemovedNode
 from tidings.routing.root.records import Block, Progress, Record
 from tidings.routing.root.rendezvous import Rendezvous
 
@@ -180,7 +180,7 @@ class Disk:
     def set_owners(self, node: int, owners: tuple[str, ...]) -> None:
         self.log.append(("own", (node, owners)))
 
-    def drop_node(self, node: int, gone: Gone) -> None:
+    def drop_node(self, node: int, gone: RemovedNode) -> None:
         self.log.append(("drop", (node, gone)))
 
     def append(self, record: Record) -> None:

@@ -100,7 +100,7 @@ class Stage:
 
     def run_well(self) -> None:
         code, _, err = self.run()
-        assert (code, err) == (0, ""), f"{err}\nthe broker said:\n{self.broker.said()}"
+        assert (code, err) == (0, ""), f"{err}\nthe broker said:\n{self.broker.read_log()}"
 
     @property
     def commits(self) -> list[Commit]:

@@ -273,7 +273,7 @@ def test_a_log_that_was_written_before_there_were_declarations(tmp_path: Path) -
     assert log.subscriptions()["gt1"] == ("x > 1", 2)
     followed = FollowedSubscriptions(tmp_path, BROKEN)
     expected = [["in"], ["gt1"], ["ge2", "gt1", "in"], ["ge2", "gt1", "in"], ["ge2", "gt1"]]
-    assert log.told.version == 5
+    assert log.last_declaration.version == 5
     assert log.version == 6
     assert told(followed, 6) == expected
     assert {id_: node for id_, (_, node) in log.subscriptions().items()} == {

@@ -349,8 +349,8 @@ def test_columns_of_the_file_and_of_the_channel(spark: SparkSession, folder: Pat
     nodes = {id_: node for id_, (_, node) in log.subscriptions().items()}
     put(folder, "0.json", [json.dumps({"flight": 1, "dep_delay": 2, "seats": 3})])
     run(spark, folder)
-    assert log.told.declaration.types == load_settings(file).columns
-    assert (log.told.version, len({*nodes.values()})) == (0, 1)
+    assert log.last_declaration.declaration.types == load_settings(file).columns
+    assert (log.last_declaration.version, len({*nodes.values()})) == (0, 1)
     whole = 'dep_delay = "integer"'
     text = file.read_text()
     assert whole in text

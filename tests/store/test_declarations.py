@@ -21,7 +21,7 @@ from tidings.store.declared import (
     join_attributes,
 )
 from tidings.store.folder import CURRENT, read_format
-from tidings.store.owner import asking, owner_socket as s
+from tidings.store.owner import change_requests, owner_socket as s
 
 WHOLE = Attributes({"x": "integer"})
 MORE = Attributes({"x": "integer", "y": "double"})
@@ -34,7 +34,7 @@ def nodes(log: ChangeLog) -> dict[object, int]:
 def test_a_declaration_is_a_version(tmp_path: Path) -> None:
     log = ChangeLog(tmp_path, WHOLE)
     assert log.put("a", "x > 1") == 1  # the declaration before it is part of version 0
-    assert log.told.declaration == StoredDeclaration({"x": "integer"}, "keep")
+    assert log.last_declaration.declaration == StoredDeclaration({"x": "integer"}, "keep")
     other = ChangeLog(tmp_path)
     assert other.put("b", "x >= 2") == 2
     assert nodes(other) == {"a": 1, "b": 1}  # x is an integer for everybody
@@ -50,12 +50,14 @@ def test_a_declaration_is_a_version(tmp_path: Path) -> None:
         assert [*(log.state(version).declared.types or {})] == types
     log.forget_before(log.version)
     for found in (ChangeLog(tmp_path), log):
-        assert (found.told.version, found.attributes.to_declared()) == (3, MORE.to_declared())  # type: ignore[union-attr]
+        assert found.last_declaration.version == 3
+        assert found.attributes is not None
+        assert found.attributes.to_declared() == MORE.to_declared()
     form = read_format(tmp_path)
     assert form is not None
     assert form.format == CURRENT
     ChangeLog(tmp_path).repair()
-    assert ChangeLog(tmp_path).told.declaration.types == {"x": "integer", "y": "double"}
+    assert ChangeLog(tmp_path).last_declaration.declaration.types == {"x": "integer", "y": "double"}
 
 
 def test_a_type_that_filters_use(tmp_path: Path) -> None:
@@ -72,7 +74,10 @@ def test_a_type_that_filters_use(tmp_path: Path) -> None:
     )
     with pytest.raises(DeclarationError, match=r"^'y' is double and would not be .*'pattern': {"):
         log.declare(WHOLE)
-    assert (log.version, log.told.declaration.types) == (before, {"x": "integer", "y": "double"})
+    assert (log.version, log.last_declaration.declaration.types) == (
+        before,
+        {"x": "integer", "y": "double"},
+    )
     log.drop("pattern")
     assert log.declare(WHOLE) == before + 2
     # what is written in another way, or only looks like the name, does not count
@@ -120,11 +125,11 @@ def test_an_owner_declares_for_others(tmp_path: Path, kind: str) -> None:
     wait_for(owner)
     try:
         log = ChangeLog(tmp_path)
-        before = log.told.declaration.text
+        before = log.last_declaration.declaration.text
         with pytest.raises(DeclarationError, match="'x' is integer and would become double"):
             log.declare(Attributes({"x": "double"}))
         version = log.declare(MORE)
-        assert log.told.version == version == log.version
+        assert log.last_declaration.version == version == log.version
         assert log.put("b", "y > 1") == version + 1
         assert nodes(log) == {"a": 1, "b": version + 1}
         with pytest.raises(DeclarationError, match="declared other attributes"):
@@ -132,7 +137,7 @@ def test_an_owner_declares_for_others(tmp_path: Path, kind: str) -> None:
     finally:
         kill(owner)
     assert log.declare(join_attributes(MORE, Attributes({"z": "string"}))) == log.version
-    assert {**(log.told.declaration.types or {})}.keys() >= {"x", "y", "z"}
+    assert {**(log.last_declaration.declaration.types or {})}.keys() >= {"x", "y", "z"}
 
 
 @pytest.mark.parametrize("is_marked", [True, False])
@@ -143,24 +148,28 @@ def test_a_root_dies_before_it_answers(
     ChangeLog(tmp_path, WHOLE).put("a", "x > 1")
     owner = start_owner(tmp_path, "root")
     wait_for(owner)
-    log, answer = ChangeLog(tmp_path), asking._await_answer
+    log, answer = ChangeLog(tmp_path), change_requests._await_answer
     mark, made = (tmp_path / "end").read_bytes(), list[int]()
 
     def die(link: socket.socket, greeting: s.Greeting) -> int:
-        monkeypatch.setattr(asking, "_await_answer", answer)
+        monkeypatch.setattr(change_requests, "_await_answer", answer)
         made.append(answer(link, greeting))
         kill(owner)
         if not is_marked:
             (tmp_path / "end").write_bytes(mark)
         raise EOFError
 
-    monkeypatch.setattr(asking, "_await_answer", die)
+    monkeypatch.setattr(change_requests, "_await_answer", die)
     try:
         assert [log.declare(MORE)] == made
     finally:
         if owner.poll() is None:
             kill(owner)
-    assert log.told.declaration.types == {"subject": "string", "x": "integer", "y": "double"}
+    assert log.last_declaration.declaration.types == {
+        "subject": "string",
+        "x": "integer",
+        "y": "double",
+    }
 
 
 def test_declarations_that_say_the_same() -> None:
@@ -189,14 +198,14 @@ def test_declarations_and_changes_at_once(tmp_path: Path, seed: int) -> None:
     def declare(at: int) -> None:
         while True:
             log = ChangeLog(tmp_path)
-            told = log.told.declaration
+            told = log.last_declaration.declaration
             assert told.attributes is not None
             try:
                 more = Attributes({f"a{at}": "integer"})
                 log.declare(join_attributes(told.attributes, more), told.text)
                 return
             except DeclarationError:
-                assert log.told.declaration != told  # somebody else was faster
+                assert log.last_declaration.declaration != told  # somebody else was faster
 
     shared = ChangeLog(tmp_path)
     with ThreadPoolExecutor(8) as pool:
@@ -206,7 +215,7 @@ def test_declarations_and_changes_at_once(tmp_path: Path, seed: int) -> None:
             one.result()
     log = ChangeLog(tmp_path)
     assert log.attributes is not None
-    assert {*(log.told.declaration.types or {})} == {f"a{at}" for at in range(5)}
+    assert {*(log.last_declaration.declaration.types or {})} == {f"a{at}" for at in range(5)}
     by_key: dict[bytes, set[int]] = {}
     for text, node in log.subscriptions().values():
         by_key.setdefault(parse(text, attributes=log.attributes).key, set()).add(node)

@@ -17,12 +17,12 @@ from tidings.model import EnvironmentProblem
 from tidings.routing.protocol.messages import Life
 from tidings.routing.root import (
     Block,
-    Gone,
     History,
     PayloadColumns,
     Placed,
     Progress,
     Record,
+    RemovedNode,
     number_alone,
 )
 from tidings.store.groups import layout
@@ -196,7 +196,7 @@ def a_state(chance: random.Random) -> JournalState:
     history = History(5, 90, 3, 4, 16, [(0, 40)], (7, 8), '{"n": "integer"}')
     for node in range(20, 40):
         around = tuple(chance.sample(range(20), 3))
-        history.drop(node, Gone(node + 41, around[:1], around[1:], around[:2], node, 7))
+        history.drop(node, RemovedNode(node + 41, around[:1], around[1:], around[:2], node, 7))
     sources = {f"s{at}": Progress(at, 1, 2, True, False, 9) for at in range(30)}
     return JournalState(serial=7, last_node=90, lives=[(5, 1)], history=history, sources=sources)
 
@@ -232,7 +232,7 @@ def test_what_is_renewed(tmp_path: Path) -> None:
     assert (history.version, history.renewed, history.hidden) == (2, 2, (1,))
     assert history.declaration == "declared"
     assert history.knows(1)
-    assert not history.changed_since(1)
+    assert not history.has_changes_since(1)
     assert journal.last_node == 2
 
 

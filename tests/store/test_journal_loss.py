@@ -15,8 +15,8 @@ from tidings.model import EnvironmentProblem
 from tidings.routing.protocol.lineage import Lineage
 from tidings.routing.protocol.messages import Life, Range, Step
 from tidings.routing.root.cursors import Confirmation, Cursor
-from tidings.routing.root.history import Gone
 from tidings.routing.root.interests import Placed
+from tidings.routing.root.node_history import RemovedNode
 from tidings.store.journal import (
     FileJournal,
     Retention,
@@ -210,7 +210,7 @@ def test_a_node_whose_record_was_altered_keeps_its_number(tmp_path: Path) -> Non
     for node in (1, 2, 3):
         journal.add_node(node, b"filter %d" % node)
         write(journal)
-    journal.drop_node(2, Gone(4))
+    journal.drop_node(2, RemovedNode(4))
     write(journal)
     journal.close()
     (log,) = path.glob("*.log")

@@ -12,7 +12,7 @@ from tests.store.test_journal_blocks import a_block
 
 from tidings.model import EnvironmentProblem
 from tidings.routing.protocol.messages import Mark
-from tidings.routing.root import Block, Confirmation, Cursor, Gone, Progress, Record
+from tidings.routing.root import Block, Confirmation, Cursor, Progress, Record, RemovedNode
 from tidings.store.groups import START, GroupLog
 from tidings.store.journal import FileJournal, checkpoint, journal as module, log_segments
 from tidings.store.journal.rows import Row
@@ -57,7 +57,7 @@ class Writer:
         if self.living:
             node = self.living.pop(self.chance.randrange(len(self.living)))
             self.node += 1
-            self.journal.drop_node(node, Gone(self.node))
+            self.journal.drop_node(node, RemovedNode(self.node))
             self.counts.pop(node, None)
 
     def subscribe(self) -> None:

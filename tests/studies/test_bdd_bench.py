@@ -11,7 +11,7 @@ from tidings import parse, studies
 from tidings.filters.canonical import Form
 from tidings.matching.diagrams import Diagrams
 from tidings.model import Event
-from tidings.studies.bars import at_least, at_most, is_true, none_of, reported
+from tidings.studies.bars import at_least, at_most, is_true, none_of, without_target
 from tidings.studies.diagrams import figure_nine, small_domains, sweep
 from tidings.studies.diagrams.bdd_bars import list_bars
 from tidings.studies.workloads.wide_filters import draw_stock
@@ -117,7 +117,8 @@ def symbol_of(form: Form) -> int:
 
 def test_a_bar_is_met_or_not() -> None:
     found = [at_least("a", 20, 19.9, " times"), at_most("b", 1.2, 1.2), none_of("c", 1),
-             at_most("d", 1, None), is_true("e", False), reported("f", 3, note="why")]  # fmt: skip
+             at_most("d", 1, None), is_true("e", False),
+             without_target("f", 3, note="why")]  # fmt: skip
     assert [bar.asked for bar in found] == ["at least 20 times", "at most 1.2", "none",
                                             "at most 1", "yes", ""]  # fmt: skip
     assert [bar.met for bar in found] == [False, True, False, None, False, None]

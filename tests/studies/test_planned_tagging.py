@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.relations.merit import ExactTable, Found
+from tidings.relations.merit import ExactTable, MatchedIds
 from tidings.studies.relations.planned_tagging import bench_planned
 from tidings.studies.workloads.checking import WrongMatches
 
@@ -19,6 +19,6 @@ def test_both_kinds_of_filters_are_measured(seed: int) -> None:
 
 
 def test_wrong_answers_are_noticed(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    monkeypatch.setattr(ExactTable, "search", lambda *_: Found())
+    monkeypatch.setattr(ExactTable, "search", lambda *_: MatchedIds())
     with pytest.raises(WrongMatches, match="find different nodes"):
         bench_planned(500, 100, learn=300, messages=100, repeats=1, seed=seed % 1000)

@@ -23,7 +23,7 @@ import msgspec
 from tidings.broker.admission.connection_limits import GREETING, ConnectionLimits
 from tidings.broker.admission.direct_tickets import PREFIX, DirectTicket, DirectTickets
 from tidings.broker.admission.listen import UPSTREAM, Door
-from tidings.broker.admission.neighbour_places import Places
+from tidings.broker.admission.neighbour_places import NeighbourPlaces
 from tidings.broker.admission.permissions import PermissionRegister, Permissions, Right, Tokens
 from tidings.broker.admission.signing import SKEW, PublicKeys
 from tidings.model import EnvironmentProblem
@@ -61,7 +61,7 @@ class Connections:
         self._local: weakref.WeakSet[Link] = weakref.WeakSet()  # through the folder
         self._register = PermissionRegister(door.tokens)
         self._tickets = PublicKeys(door.tickets)
-        self._places = Places(door.limits)
+        self._places = NeighbourPlaces(door.limits)
         self._permissions: dict[Link, Permissions] = {}
         self._owners: dict[Name, str] = {}  # neighbour -> owner of its filters; routers have none
         self.tickets = DirectTickets()

@@ -42,7 +42,7 @@ class Declaration:
         unless `is_whole` is set. Raises TidingsError if the two are not compatible."""
         known = StoredDeclaration.decode(stored)
         before, types, extra = (
-            KindDefinition.decode(known.preprocessor), known.types, known.told_extra
+            KindDefinition.decode(known.preprocessor), known.types, known.declared_extra
         )  # fmt: skip
         self.before = known
         if kind.kind == before.kind == "content" and not is_whole:

@@ -35,7 +35,7 @@ class Work(Protocol):
         Later if the owner may accept the request later, and Refusal otherwise."""
 
 
-class Asking:
+class PagedQuestion:
     """A question, and its answer, which may have many pages. The message `before` is sent before
     the question."""
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tidings.channel.changes import Changes, Description, NodeChange
-from tidings.channel.link_work import Asking, Handing, Later, Work
+from tidings.channel.link_work import Handing, Later, PagedQuestion, Work
 from tidings.channel.owner_connection import (
     Connection,
     LostConnection,
@@ -72,7 +72,7 @@ class ChannelLink:
     def describe(self) -> Description:
         """The definition of the channel."""
         with self._lock:
-            asking = Asking(m.Describe(self._next_request()))
+            asking = PagedQuestion(m.Describe(self._next_request()))
             self._do(asking)
         found = asking.follower.described
         assert found is not None
@@ -85,7 +85,7 @@ class ChannelLink:
         changes are on the owner's disk. The removal of an unknown node must be ignored."""
         with self._lock:
             question = m.Follow(self._next_request(), since, life, follower=self._hello.name)
-            asking = Asking(question)
+            asking = PagedQuestion(question)
             self._do(asking)
         found = asking.follower.changed
         assert found is not None
@@ -106,7 +106,7 @@ class ChannelLink:
         everybody; this call does not wait for that, but `describe` shows it."""
         with self._lock:
             told = m.Fault(predicate[: m.LONGEST_NAME], version, reason[: m.LONGEST_REASON])
-            self._do(Asking(m.Describe(self._next_request()), before=told))
+            self._do(PagedQuestion(m.Describe(self._next_request()), before=told))
 
     def close(self) -> None:
         """Close the connection. The next call opens another connection."""

@@ -17,11 +17,11 @@ import msgspec
 from tidings.routing.protocol import MOST_STEPS
 from tidings.routing.root import (
     Cursor,
-    Gone,
     History,
     Memory,
     Placed,
     Places,
+    RemovedNode,
     load_graph,
     make_steps,
 )
@@ -36,7 +36,7 @@ class Journal(Protocol):
     def memory(self, placed: Sequence[Placed], /) -> Memory: ...
     def add_node(self, node: int, interest: bytes, /) -> None: ...
     def set_owners(self, node: int, owners: tuple[str, ...], /) -> None: ...
-    def drop_node(self, node: int, gone: Gone, /) -> None: ...
+    def drop_node(self, node: int, gone: RemovedNode, /) -> None: ...
     def set_cursor(self, key: str, cursor: Cursor | None, /) -> None: ...
 
 
@@ -72,7 +72,7 @@ def renumber(
     steps = make_steps(found, was, load_graph(after), memory, equal_to, alike)
     for node, number in found.items():
         above = was.parents(node) if node in was else ()
-        journal.drop_node(node, Gone(
+        journal.drop_node(node, RemovedNode(
             number - len(gone), (number,), above, count=memory.counts.get(node, 0),
             latest=memory.latest.get(node, 0), step=steps.get(node),
         ))  # fmt: skip

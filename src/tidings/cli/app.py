@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from tidings.cli.common.command_errors import guard
+from tidings.cli.common.command_errors import report_errors
 from tidings.cli.common.shutdown import INTERRUPTED, end_in_time
 from tidings.model import block_pandas
 
@@ -106,10 +106,10 @@ def load_command(name: str) -> Command | typer.Typer:
             )
             from tidings.cli.subscriptions.import_command import import_channel
 
-            channel.command("create")(guard(create_channel))
-            channel.command("import")(guard(import_channel))
-            channel.command("declare")(guard(declare_attributes))
-            channel.command("show")(guard(show_channel))
+            channel.command("create")(report_errors(create_channel))
+            channel.command("import")(report_errors(import_channel))
+            channel.command("declare")(report_errors(declare_attributes))
+            channel.command("show")(report_errors(show_channel))
             return channel
         case "pipeline":
             from tidings.cli.pipelines.pipeline_command import pipeline
@@ -139,12 +139,12 @@ def load_command(name: str) -> Command | typer.Typer:
             from tidings.cli.bench.bench_route import bench_route
             from tidings.cli.bench.bench_spark import bench_spark, bench_stream
 
-            bench.command("bdd")(guard(bench_bdd))
-            bench.command("chain")(guard(bench_chain))
-            bench.command("relations")(guard(bench_relations))
-            bench.command("route")(guard(bench_route))
-            bench.command("spark")(guard(bench_spark))
-            bench.command("stream")(guard(bench_stream))
+            bench.command("bdd")(report_errors(bench_bdd))
+            bench.command("chain")(report_errors(bench_chain))
+            bench.command("relations")(report_errors(bench_relations))
+            bench.command("route")(report_errors(bench_route))
+            bench.command("spark")(report_errors(bench_spark))
+            bench.command("stream")(report_errors(bench_stream))
             return bench
     raise LookupError(name)
 
@@ -163,7 +163,7 @@ def make_app(names: Collection[str] = NAMES) -> typer.Typer:
         if isinstance(found, typer.Typer):
             app.add_typer(found, name=name)
         else:
-            app.command(name)(guard(found))
+            app.command(name)(report_errors(found))
     return app
 
 

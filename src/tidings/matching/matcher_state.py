@@ -137,7 +137,7 @@ class MatcherState(msgspec.Struct, frozen=True):
 
 def measure_tests(parts: Iterable[SealedPart]) -> Measured:
     """For each test of the diagrams, how many events were seen and how many passed."""
-    return add_measured(one.diagrams.measured() for one in parts if one.diagrams is not None)
+    return add_measured(one.diagrams.read_measured() for one in parts if one.diagrams is not None)
 
 
 def seal_tests(

@@ -28,7 +28,7 @@ from tidings.matching import load_kernels
 from tidings.model import Event, FilterError, TidingsError, need_extra
 from tidings.preprocessing.contents import Contents, EventColumns, ExtraFields
 from tidings.preprocessing.kinds import Kind, KindDefinition, make_kind, restore_attributes
-from tidings.preprocessing.node_change import Change
+from tidings.preprocessing.node_change import NodeAsChange
 from tidings.preprocessing.predicates import CallIndex, PredicateCall
 from tidings.preprocessing.surroundings import Surroundings
 from tidings.routing.protocol import DEFAULT_DIALECT, messages as m, pack_tag
@@ -221,8 +221,8 @@ class ChannelView:
         self._keys = keys
         self._changes = 0
 
-    def _change(self, number: int, one: m.NodeChange) -> Change:
-        return Change(number, one.node, one.filter, 0 if one.filter is None else one.node)
+    def _change(self, number: int, one: m.NodeChange) -> NodeAsChange:
+        return NodeAsChange(number, one.node, one.filter, 0 if one.filter is None else one.node)
 
     # -- tags ----------------------------------------------------------------------------------
 

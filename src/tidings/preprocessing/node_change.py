@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Change(msgspec.Struct, frozen=True):
+class NodeAsChange(msgspec.Struct, frozen=True):
     """A `tidings.snapshots.versioned.ChangeLike`. Each node counts as one subscription, and the
     number of the node is the id of the subscription. The versions begin after the version of the
     snapshot, and have no gaps."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tidings.relations.clusters import StoreSettings
 from tidings.relations.merit import Limit, Reading
-from tidings.relations.semantic import Asking, SemanticStore, Weights
+from tidings.relations.semantic import NameLookup, SemanticStore, Weights
 
 
 class RelationSettings(NamedTuple):
@@ -22,5 +22,5 @@ class RelationSettings(NamedTuple):
     """`merit`: under overload, the publications with the highest merit go first."""
     ageing: float = 600.0
     """Seconds of waiting that raise the merit of a publication by 1."""
-    asking: Asking | None = None
+    asking: NameLookup | None = None
     """Asks the channel's dictionary about unknown names; None if the channel has no dictionary."""

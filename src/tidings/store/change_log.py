@@ -423,10 +423,10 @@ class ChangeLog:
     def attributes(self) -> Attributes | None:
         """The attributes that the channel declares; if it declares nothing, the given ones. Raises
         DeclarationError if both exist and differ."""
-        return self._use(self.told.declaration)
+        return self._use(self.last_declaration.declaration)
 
     @property
-    def told(self) -> LastDeclaration:
+    def last_declaration(self) -> LastDeclaration:
         """The channel's current declaration."""
 
         def read() -> LastDeclaration:
@@ -445,7 +445,7 @@ class ChangeLog:
         the declaration is on the disk. Filters and nodes stay as they are. Raises DeclarationError
         if a filter uses an attribute that would have another type. `before` is the text of the
         declaration to replace, by default the current one."""
-        now = self.told.declaration
+        now = self.last_declaration.declaration
         asked = Declare(
             now.text if before is None else before,
             StoredDeclaration.of(attributes, now.preprocessor).text,
@@ -468,7 +468,7 @@ class ChangeLog:
         wanted = StoredDeclaration.decode(asked.text)
 
         def find() -> int | None:
-            found = self.told
+            found = self.last_declaration
             return found.version if found.declaration.says_the_same(wanted) else None
 
         def declare() -> int:
@@ -513,7 +513,7 @@ class ChangeLog:
         """The declaration of the channel. If there is none yet, the given attributes become the
         first declaration, unless the channel has a rendezvous point, whose file declares the
         attributes."""
-        found = self.told
+        found = self.last_declaration
         now = found.declaration
         if now.text or found.had_root or given is None or not may_store(given):
             return now
@@ -521,9 +521,9 @@ class ChangeLog:
         try:
             self._declare(Declare("", first.text))
         except DeclarationError:
-            if self.told.declaration.text in ("", first.text):
+            if self.last_declaration.declaration.text in ("", first.text):
                 raise
-        return self.told.declaration
+        return self.last_declaration.declaration
 
     def _take_declaration(self, asked: Declare) -> Future[int]:
         """Declare attributes for another process."""
@@ -545,7 +545,7 @@ class ChangeLog:
         given = self._given
         if given is not None and given.ontologies and not found.text:
             return given
-        if not found.text and (given is None or not self.told.had_root):
+        if not found.text and (given is None or not self.last_declaration.had_root):
             self._current = given
             return given
         if given is not None:

@@ -46,7 +46,7 @@ def is_true(name: str, measured: bool, **more: str) -> Bar:
     return Bar(name, "yes", measured, measured, **more)
 
 
-def reported(name: str, measured: float | None, **more: str) -> Bar:
+def without_target(name: str, measured: float | None, **more: str) -> Bar:
     """A figure without a target."""
     return Bar(name, "", measured, None, **more)
 

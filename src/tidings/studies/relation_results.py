@@ -25,7 +25,7 @@ def relation_sections(report: RelationsReport) -> list[tuple[str, Table]]:
         (size, _store(report)),
         ("Messages: µs for each", _times(report)),
         ("Hops served at once, by limit", _limits(report)),
-        ("Related deliveries by limit, against a full scan", _related(report)),
+        ("Related deliveries by limit, against a full scan", _related_limits(report)),
         ("Notifications through a router: µs for each", _forwarding(report)),
     ]
 
@@ -88,7 +88,7 @@ def _limits(report: RelationsReport) -> Table:
     return out
 
 
-def _related(report: RelationsReport) -> Table:
+def _related_limits(report: RelationsReport) -> Table:
     out = plain_table("limit#", "deliveries#", "precision#", "recall#", "µs for each message#")
     for run in report.related_limits:
         out.add_row(

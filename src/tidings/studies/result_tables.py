@@ -328,11 +328,11 @@ def bars_section(bars: Sequence[Bar]) -> tuple[str, Table]:
     """The table of bars, with a heading."""
     table = plain_table("", "asked for", "measured#", "met")
     for bar in bars:
-        table.add_row(bar.name, bar.asked, _measured(bar.measured), _yes_or_no(bar.met))
+        table.add_row(bar.name, bar.asked, _show_figure(bar.measured), _yes_or_no(bar.met))
     return "Asked for, and measured", table
 
 
-def _measured(value: float | bool | None) -> str:
+def _show_figure(value: float | bool | None) -> str:
     if value is None or isinstance(value, bool):
         return _yes_or_no(value)
     if isinstance(value, int):

@@ -17,7 +17,7 @@ from tidings.broker.admission.permissions import Permissions
 from tidings.routing.protocol import Limits
 
 
-class Places:
+class NeighbourPlaces:
     """Counts of the neighbours of each kind. Each call takes constant time."""
 
     def __init__(self, limits: Limits) -> None:

@@ -51,7 +51,7 @@ class ChannelRights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 RightsByChannel = Mapping[str, ChannelRights]
 
 
-class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TokenRights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The name and the rights of a token. Without `may`, a token has the rights to publish and to
     subscribe. A router publishes under the names of others, so `route` must be granted explicitly.
     Rights listed besides `route` restrict what the router may forward; with `route` alone, it may
@@ -118,7 +118,7 @@ def find_rights(rights: RightsByChannel, channel: str) -> ChannelRights | None:
     return rights[max(fitting, key=len)] if fitting else None
 
 
-Tokens = Mapping[str, str | Grant]
+Tokens = Mapping[str, str | TokenRights]
 
 
 class Permissions(msgspec.Struct, frozen=True):
@@ -234,10 +234,12 @@ class PermissionRegister:
     """
 
     def __init__(self, tokens: Tokens | None) -> None:
-        self._grants: dict[bytes, Grant] = {}
+        self._grants: dict[bytes, TokenRights] = {}
         for token, value in (tokens or {}).items():
             if token:  # an empty token would admit everybody
-                self._grants[digest_of(token)] = Grant(value) if isinstance(value, str) else value
+                self._grants[digest_of(token)] = (
+                    TokenRights(value) if isinstance(value, str) else value
+                )
         self._bound = {grant.name for grant in self._grants.values()} - {ANY}
 
     def admit(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tidings.broker.admission.permissions import ANY, Grant
+from tidings.broker.admission.permissions import ANY, TokenRights
 from tidings.broker.admission.signing import find_key_problems
 from tidings.broker.config.node_settings import (
     Config,
@@ -141,10 +141,10 @@ def find_limit_problems(data: dict[str, Any]) -> Iterator[Problem]:
         yield from find_problems(limits, Limits, ("limits",))
 
 
-def find_token_problems(tokens: dict[str, str | Grant]) -> Iterator[Problem]:
+def find_token_problems(tokens: dict[str, str | TokenRights]) -> Iterator[Problem]:
     """The problems with tokens. A message never shows the token itself."""
     for token, value in tokens.items():
-        grant = Grant(value) if isinstance(value, str) else value
+        grant = TokenRights(value) if isinstance(value, str) else value
         place = ("tokens", token)
         if not token:
             yield Problem(place, "tokens: found an empty token, which would admit anybody")
@@ -168,13 +168,13 @@ def find_token_problems(tokens: dict[str, str | Grant]) -> Iterator[Problem]:
 
 
 def find_token_oddities(
-    tokens: Mapping[str, str | Grant], declared: Mapping[str, Attributes | None], own: str
+    tokens: Mapping[str, str | TokenRights], declared: Mapping[str, Attributes | None], own: str
 ) -> Iterator[Problem]:
     """Tokens that are probably wrong: those with a `within` that can never match. `declared` maps
     each channel to the attributes that the file declares for it, if any; `own` is the channel of
     tokens that name no channel."""
     for token, value in tokens.items():
-        grant = Grant(value) if isinstance(value, str) else value
+        grant = TokenRights(value) if isinstance(value, str) else value
         for where, channel, text in _list_limits(grant):
             attributes = declared.get(own if channel is None else channel)
             reason = _explain_never(text, attributes)
@@ -185,7 +185,7 @@ def find_token_oddities(
                     break  # channels without a filter of their own would repeat this
 
 
-def _list_limits(grant: Grant) -> Iterator[tuple[str, str | None, str]]:
+def _list_limits(grant: TokenRights) -> Iterator[tuple[str, str | None, str]]:
     """The filters of a token, each with its key and its channel; None means all channels without a
     filter of their own."""
     if grant.within:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from tidings.broker.admission.listen import Address, Direct
-from tidings.broker.admission.permissions import Grant
+from tidings.broker.admission.permissions import TokenRights
 from tidings.broker.config.preprocessor_table import (
     PreprocessorTable,
 )
@@ -53,7 +53,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     columns: dict[str, Any] = {}  # names with types, perhaps in nested tables
     preprocessor: PreprocessorTable = PreprocessorTable()
     relations: RelationsTable | None = None
-    tokens: dict[str, str | Grant] | None = None
+    tokens: dict[str, str | TokenRights] | None = None
     tls: Tls | None = None
     times: dict[str, float] = {}
     limits: Limits = Limits()

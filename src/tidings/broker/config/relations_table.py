@@ -34,8 +34,8 @@ from tidings.model import Problem, TidingsError
 
 if TYPE_CHECKING:
     from tidings.relations import RelationSettings, SemanticStore
-    from tidings.relations.semantic import Asking
-    from tidings.routing.learning import Serving
+    from tidings.relations.semantic import NameLookup
+    from tidings.routing.learning import EarlySettings
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -145,11 +145,11 @@ class RelationsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
         return found if self.ageing is None else found._replace(ageing=self.ageing)
 
-    def load_serving(self, folder: Path) -> Serving:
+    def load_serving(self, folder: Path) -> EarlySettings:
         """Like `load`, for a router, which reads no attributes. Raises TidingsError if the table
         can't be used, or if it names attributes."""
         from tidings.relations import EXAMPLES, Limit, Weights, load_relations
-        from tidings.routing.learning import Serving
+        from tidings.routing.learning import EarlySettings
 
         given = (self.place, self.time, self.tag, self.text, self.person, *self.coordinates)
         named = [one for one in given if one is not None]
@@ -160,20 +160,20 @@ class RelationsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         files = EXAMPLES if self.folder is None else folder / self.folder
         semantic = load_relations(files, language=None)  # routers need no stemming
-        found = Serving(
+        found = EarlySettings(
             semantic, Weights(**_present(self.weights)), Limit(**self._limits()),
             asking=self._load_asking(semantic, folder),
         )  # fmt: skip
         return found._replace(store=msgspec.structs.replace(found.store, **_present(self.store)))
 
-    def _load_asking(self, semantic: SemanticStore, folder: Path) -> Asking | None:
+    def _load_asking(self, semantic: SemanticStore, folder: Path) -> NameLookup | None:
         from tidings.relations import load_dictionary
-        from tidings.relations.semantic import Asking, join_dictionaries
+        from tidings.relations.semantic import NameLookup, join_dictionaries
 
         files: dict[Any, str] = _present(self.dictionary)
         if not files:
             return None
-        return Asking(
+        return NameLookup(
             semantic,
             join_dictionaries(
                 {one: load_dictionary(one, folder / path) for one, path in files.items()}

@@ -37,7 +37,7 @@ from tidings.routing.protocol import body_of, frames, messages as m
 from tidings.routing.root import Run
 
 if TYPE_CHECKING:
-    from tidings.routing.learning import Learning, Serving
+    from tidings.routing.learning import EarlySettings, Learning
 
 LOOK_AGAIN = 64  # a router examines one in this many buffers of a channel for a context
 HOPS = 32  # the most routers that pass an early body on
@@ -66,7 +66,7 @@ class EarlySending:
     def __init__(
         self,
         node: Sending,
-        load: Callable[[], Serving],
+        load: Callable[[], EarlySettings],
         others: Callable[[], bool] | None = None,
     ) -> None:
         """`load` loads the settings and files of relations, in a thread. `others` does a short step
@@ -75,7 +75,7 @@ class EarlySending:
         self._others = others
         self._node = node
         self._load = load
-        self._serving: Serving | None = None
+        self._serving: EarlySettings | None = None
         self._loading: asyncio.Task[None] | None = None
         self._failed = -LOAD_AGAIN  # when loading failed
         self._said = ""  # the text of the last warning about a body
@@ -121,7 +121,7 @@ class EarlySending:
         while self._waiting:
             self._begin_now(self._waiting.pop(), self._serving)
 
-    def _begin_now(self, channel: Channel, serving: Serving) -> None:
+    def _begin_now(self, channel: Channel, serving: EarlySettings) -> None:
         from tidings.routing.learning import Learning
 
         if channel.asleep is None and isinstance(channel.extra, Forwarder):
@@ -137,7 +137,7 @@ class EarlySending:
             self._schedule()
 
     @staticmethod
-    def _asks(serving: Serving) -> bool:
+    def _asks(serving: EarlySettings) -> bool:
         return serving.asking is not None and serving.asking.pending > 0
 
     def _schedule(self) -> None:

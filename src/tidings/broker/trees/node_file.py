@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tidings.broker.admission.permissions import ROUTE, ChannelRights, Grant, Right
+from tidings.broker.admission.permissions import ROUTE, ChannelRights, Right, TokenRights
 from tidings.broker.admission.signing import Signer
 from tidings.broker.config import flatten_columns
 from tidings.broker.trees.node_process import NodeProcess
@@ -165,17 +165,17 @@ def write_node_file(
         above_of = root if member.channel else member.name
         every = ("*",) if tree.channels else None
         added = {
-            keys.tokens[one.name]: Grant(one.name, ROUTE, channels=every)
+            keys.tokens[one.name]: TokenRights(one.name, ROUTE, channels=every)
             for one in tree.members
             if above_of in one.upstreams and one.tagger is None
         }
         added |= {
-            keys.tokens[one.name]: Grant(one.name, TAGS)
+            keys.tokens[one.name]: TokenRights(one.name, TAGS)
             for one in tree.members
             if one.upstream == member.name and one.tagger is not None
         }
         if member.upstream is None and not member.channel:
-            added[keys.tokens[member.name]] = Grant(WATCHER, frozenset({"subscribe"}))
+            added[keys.tokens[member.name]] = TokenRights(WATCHER, frozenset({"subscribe"}))
         tables["tokens"] = {**(tree.tokens or {}), **added}
     if tree.grants is not None:
         tables["grants"] = tree.grants
@@ -214,7 +214,7 @@ def write_pairs(table: Mapping[str, Any]) -> list[str]:
 
 
 def _toml_value(value: Any) -> str:
-    if isinstance(value, Grant):
+    if isinstance(value, TokenRights):
         parts = [f"name = {toml_text(value.name)}"]
         if value.may is not None:
             parts.append(f"may = [{', '.join(map(toml_text, sorted(value.may)))}]")

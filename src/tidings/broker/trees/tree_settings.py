@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 
 from tidings.broker.admission.listen import Address, Direct
-from tidings.broker.admission.permissions import Grant
+from tidings.broker.admission.permissions import TokenRights
 from tidings.broker.config import PreprocessorTable, RelationsTable, Tls
 from tidings.model import Extra
 
@@ -76,7 +76,7 @@ class Tree(msgspec.Struct, frozen=True):
     columns: dict[str, Any]
     extra: Extra | None
     preprocessor: PreprocessorTable
-    tokens: dict[str, str | Grant] | None
+    tokens: dict[str, str | TokenRights] | None
     grants: dict[str, str] | None  # public keys whose grants are accepted, by name
     times: dict[str, float]
     patience: float
@@ -125,7 +125,7 @@ class TreeTables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     extra: Extra | None = None
     preprocessor: PreprocessorTable = PreprocessorTable()
     relations: RelationsTable | None = None
-    tokens: dict[str, str | Grant] | None = None
+    tokens: dict[str, str | TokenRights] | None = None
     grants: dict[str, str] | None = None
     times: dict[str, float] = {}
     patience: Annotated[float, msgspec.Meta(ge=3)] = 30.0

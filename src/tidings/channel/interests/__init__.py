@@ -26,15 +26,15 @@ Used by broker. Start at interests.py, then nodes.py.
 from tidings.channel.interests.compilation import Compilation
 from tidings.channel.interests.graph import find_changed
 from tidings.channel.interests.interests import ArrayInterests, load_interest_kernels
-from tidings.channel.interests.node_loading import MOST_TOLD, Aside
+from tidings.channel.interests.node_loading import MOST_TOLD, SetAsideFilter
 from tidings.preprocessing import ExtraFields
 
 __all__ = [
     "MOST_TOLD",
     "ArrayInterests",
-    "Aside",
     "Compilation",
     "ExtraFields",
+    "SetAsideFilter",
     "find_changed",
     "load_interest_kernels",
 ]

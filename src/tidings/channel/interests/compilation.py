@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from tidings.channel.interests.compile_nodes import Plan, compile_nodes
+from tidings.channel.interests.compile_nodes import CompileTask, compile_nodes
 from tidings.channel.interests.compiled import Compiled, open_compiled
 from tidings.channel.interests.graph.node_graph import NodeGraph
 from tidings.files import write_file
@@ -32,7 +32,7 @@ class Compilation:
     """A plan that is being carried out."""
 
     def __init__(
-        self, plan: Plan, cut: int = 0, generations: int = 0,
+        self, plan: CompileTask, cut: int = 0, generations: int = 0,
         measure: Callable[[], bytes] | None = None,
     ) -> None:  # fmt: skip
         """`cut` and `generations` are for `Nodes.adopt`. `measure` returns the counts of tests for
@@ -75,7 +75,7 @@ class Compilation:
         compile_nodes(self._full_plan())
         return open_compiled(Path(self.plan.folder), self.plan.setting)
 
-    def _full_plan(self) -> Plan:
+    def _full_plan(self) -> CompileTask:
         """The plan with the counts of tests as they are now."""
         if self._measure is None:
             return self.plan

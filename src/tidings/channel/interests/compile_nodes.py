@@ -57,7 +57,7 @@ class PlannedEdges(msgspec.Struct, frozen=True):
     parents: bytes
 
 
-class Plan(msgspec.Struct, frozen=True):
+class CompileTask(msgspec.Struct, frozen=True):
     """What to compile."""
 
     folder: str
@@ -79,7 +79,7 @@ class Plan(msgspec.Struct, frozen=True):
         return Setting(attributes, self.most_parts, Kind(attributes, definition))
 
 
-def compile_nodes(plan: Plan) -> None:
+def compile_nodes(plan: CompileTask) -> None:
     """Write the folder of a plan."""
     setting = plan.setting
     numbers = np.frombuffer(plan.numbers, np.int64)
@@ -95,7 +95,7 @@ def compile_nodes(plan: Plan) -> None:
 # -- from texts alone ------------------------------------------------------------------------------
 
 
-def _compile_texts(plan: Plan, setting: Setting, numbers: Array) -> None:
+def _compile_texts(plan: CompileTask, setting: Setting, numbers: Array) -> None:
     texts: list[str] = []
     keys: list[bytes] = []
     found_kinds = array("B")
@@ -139,7 +139,7 @@ def _graph(numbers: Array, lower: Array, upper: Array) -> CompiledGraph:
 # -- a merge ---------------------------------------------------------------------------------------
 
 
-def _merge(plan: Plan, setting: Setting, added: Array, base: Compiled | None) -> None:
+def _merge(plan: CompileTask, setting: Setting, added: Array, base: Compiled | None) -> None:
     filters = [setting.parse(text) for text in plan.texts]
     old = np.zeros(0, np.int64) if base is None else base.graph.numbers
     stays = ~np.isin(old, np.frombuffer(plan.gone, np.int64))
@@ -184,7 +184,7 @@ def _join_keys(base: Keys, stays: Array, added: Keys) -> Keys:
 
 
 def _merge_edges(
-    plan: Plan, numbers: Array, base: Compiled | None, place_of: Array
+    plan: CompileTask, numbers: Array, base: Compiled | None, place_of: Array
 ) -> CompiledGraph:
     assert plan.edges is not None
     changed, starts, parents = (
@@ -206,7 +206,7 @@ def _merge_edges(
 def main(arguments: Sequence[str]) -> None:
     os.nice(NICE)
     block_pandas()
-    compile_nodes(msgspec.msgpack.decode(Path(arguments[0]).read_bytes(), type=Plan))
+    compile_nodes(msgspec.msgpack.decode(Path(arguments[0]).read_bytes(), type=CompileTask))
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ Stored = list[tuple[int, bytes]]
 _log = logging.getLogger(__name__)
 
 
-class Aside(msgspec.Struct, frozen=True):
+class SetAsideFilter(msgspec.Struct, frozen=True):
     """A filter that is stored but not matched, and the reason."""
 
     text: str
@@ -44,7 +44,7 @@ class Aside(msgspec.Struct, frozen=True):
 
 def load_nodes(
     setting: Setting, filters: Filters, stored: Stored, folder: Path | None, seconds: float
-) -> tuple[Nodes, dict[int, Aside]]:
+) -> tuple[Nodes, dict[int, SetAsideFilter]]:
     """The nodes of the stored filters, and the filters that are refused now, by number. Filters may
     be refused because rules are now stricter, or because other attributes are declared; the root
     starts nevertheless."""
@@ -60,18 +60,18 @@ def load_nodes(
     numbers = _numbers_of(stored)
     for number in known[~np.isin(known, numbers)].tolist():
         nodes.remove(number)
-    refused: dict[int, Aside] = {}
+    refused: dict[int, SetAsideFilter] = {}
     for at in np.flatnonzero(~np.isin(numbers, known)).tolist():
         number, interest = stored[at]
         try:
             nodes.add(number, filters.text(interest), filters.read(interest))
         except TidingsError as problem:
             text = unpack_interest(interest)[0].decode(errors="replace")
-            refused[number] = Aside(text, str(problem))
+            refused[number] = SetAsideFilter(text, str(problem))
     return nodes, refused
 
 
-def log_aside(refused: Mapping[int, Aside]) -> None:
+def log_aside(refused: Mapping[int, SetAsideFilter]) -> None:
     """Log which filters were set aside, and why."""
     for number, one in list(refused.items())[:MOST_TOLD]:
         _log.warning(

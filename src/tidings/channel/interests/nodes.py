@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.channel.interests.compilation import Compilation
-from tidings.channel.interests.compile_nodes import Plan, PlannedEdges
+from tidings.channel.interests.compile_nodes import CompileTask, PlannedEdges
 from tidings.channel.interests.compiled import Compiled, Setting
 from tidings.channel.interests.computing import Computing
 from tidings.channel.interests.covering_neighbours import PARSING, HullFilters, Search
@@ -400,11 +400,11 @@ class Nodes:
         return Places(graph.numbers[order], starts, graph.numbers[parents])
 
 
-def plan_texts(folder: str, setting: Setting, texts: Iterable[tuple[int, str]]) -> Plan:
+def plan_texts(folder: str, setting: Setting, texts: Iterable[tuple[int, str]]) -> CompileTask:
     """A plan to compile texts whose edges are not known."""
     pairs, attributes = list(texts), setting.attributes
     declared = None if attributes is None else attributes.to_declared()
-    return Plan(
+    return CompileTask(
         folder, declared, setting.most_parts, "", b"",
         np.array([number for number, _ in pairs], np.int64).tobytes(),
         [text for _, text in pairs], None, sorted(setting.kind.functions),

@@ -20,8 +20,8 @@ from tidings.relations import (
     Recurring,
     RelatedMatch,
     RelationSettings,
-    Span,
     Term,
+    TimeSpan,
     encode_terms,
 )
 from tidings.relations.merit import ROUNDING, RelatedInterests, TermReader
@@ -176,7 +176,7 @@ class ChannelRelations:
         )
 
     def _name(self, value: object) -> str:
-        if isinstance(value, Span):
+        if isinstance(value, TimeSpan):
             return self.settings.semantic.calendar.title(value)
         if isinstance(value, Place):
             return value.name or f"{value.lat}, {value.lon}"

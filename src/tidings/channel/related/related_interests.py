@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tidings.channel.interests import ArrayInterests, Aside
+from tidings.channel.interests import ArrayInterests, SetAsideFilter
 from tidings.channel.related.channel_relations import ChannelRelations
 from tidings.filters import parse
 from tidings.filters.language import attributes_of
@@ -53,7 +53,7 @@ class RelatedArrayInterests(ArrayInterests):
                     self._add(number, interest)
                 except TidingsError as problem:
                     text = unpack_interest(interest)[0].decode(errors="replace")
-                    self.refused[number] = Aside(text, str(problem))
+                    self.refused[number] = SetAsideFilter(text, str(problem))
 
     # -- filters -------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from tidings.cli.bench.bench_build import bench_build
 from tidings.cli.common import options
 from tidings.cli.common.amounts import read_amount
 from tidings.cli.common.arrow import load_pyarrow
-from tidings.cli.common.command_errors import BadInput, guard, remark
+from tidings.cli.common.command_errors import BadInput, remark, report_errors
 from tidings.cli.common.screen import emit, plain_text, report_steps, show
 
 if TYPE_CHECKING:
@@ -330,9 +330,9 @@ def _remark_load(machine: MachineInfo) -> None:
         )
 
 
-bench.command("match")(guard(bench_match))
-bench.command("updates")(guard(bench_updates))
-bench.command("graph")(guard(bench_graph))
-bench.command("build")(guard(bench_build))
-bench.command("compare")(guard(bench_compare))
-bench.command("backtest")(guard(bench_backtest))
+bench.command("match")(report_errors(bench_match))
+bench.command("updates")(report_errors(bench_updates))
+bench.command("graph")(report_errors(bench_graph))
+bench.command("build")(report_errors(bench_build))
+bench.command("compare")(report_errors(bench_compare))
+bench.command("backtest")(report_errors(bench_backtest))

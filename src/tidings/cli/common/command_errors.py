@@ -67,7 +67,7 @@ def remark(note: str) -> None:
     print(f"{label} {clean_text(note)}", file=sys.stderr)
 
 
-def guard(command: Callable[Params, int | None]) -> Callable[Params, None]:
+def report_errors(command: Callable[Params, int | None]) -> Callable[Params, None]:
     """Wrap a command: exit with the code that it returns, and turn errors into exit codes."""
 
     @functools.wraps(command)

@@ -17,7 +17,7 @@ import msgspec
 from tidings.cli.common.arrow import rows_of
 from tidings.cli.common.screen import count_of, emit, plain_text, say, show, table, track
 from tidings.cli.demo.demo_flights import describe, load_airports, load_flights
-from tidings.cli.relations.relation_picture import Bar, Dot, Ring, draw_picture
+from tidings.cli.relations.relation_picture import DayBar, Dot, Ring, draw_picture
 from tidings.cli.relations.relations_command import write_picture
 
 FILTER = "city = 'Chicago' AND day = 'Christmas' AND dep_delay > 30"
@@ -152,7 +152,7 @@ def draw_deliveries(
     assert chicago.lat is not None
     assert chicago.lon is not None
     rings = [Ring(chicago.lat, chicago.lon, NEAR_KM, NEAR, f"{NEAR_KM:.0f} km: no longer near")]
-    bars = [Bar(dt.date.fromisoformat(one.day), kind, 1)
+    bars = [DayBar(dt.date.fromisoformat(one.day), kind, 1)
             for kind, found in ((EXACT, exact), (NEAR, related)) for one in found]  # fmt: skip
     title = "Delays of flights to Chicago, 24 to 26 December 2013, and related flights (0.7)"
     legend = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidings.cli.common.command_errors import BadInput, guard
+from tidings.cli.common.command_errors import BadInput, report_errors
 from tidings.cli.common.screen import count_of, say
 from tidings.cli.network import connecting
 from tidings.cli.network.connecting import choose_token, run_async
@@ -136,5 +136,5 @@ def adopt_snapshot(
     say(f"{count_of(len(found), 'subscription')} adopted as version {version}")
 
 
-channel.command("adopt")(guard(adopt_snapshot))
-channel.command("revise")(guard(revise_channel))
+channel.command("adopt")(report_errors(adopt_snapshot))
+channel.command("revise")(report_errors(revise_channel))

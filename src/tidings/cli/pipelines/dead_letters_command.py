@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from tidings.cli.common import options
-from tidings.cli.common.command_errors import BadInput, guard, remark
+from tidings.cli.common.command_errors import BadInput, remark, report_errors
 from tidings.cli.common.screen import (
     MOST_ROWS,
     count_of,
@@ -191,6 +191,6 @@ def _waiting(reader: OutboxReader, batch: int | None = None) -> Iterator[Letter]
     return (one for one in read_letters(reader, first, end) if one.name not in done)
 
 
-dead_letters.command("list")(guard(list_reasons))
-dead_letters.command("show")(guard(show_letters))
-dead_letters.command("replay")(guard(replay_refused))
+dead_letters.command("list")(report_errors(list_reasons))
+dead_letters.command("show")(report_errors(show_letters))
+dead_letters.command("replay")(report_errors(replay_refused))

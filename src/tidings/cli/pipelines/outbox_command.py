@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidings.cli.common import options
-from tidings.cli.common.command_errors import guard
+from tidings.cli.common.command_errors import report_errors
 from tidings.cli.common.screen import MOST_ROWS, cut, emit, say, show, show_rest, table
 from tidings.cli.pipelines.pipeline_files import Where, outbox_of
 
@@ -184,6 +184,6 @@ def _time(micros: int) -> str:
     return f"{found:%Y-%m-%d %H:%M:%S} UTC"
 
 
-outbox.command("list")(guard(list_batches))
-outbox.command("show")(guard(show_rows))
-outbox.command("follow")(guard(follow_rows))
+outbox.command("list")(report_errors(list_batches))
+outbox.command("show")(report_errors(show_rows))
+outbox.command("follow")(report_errors(follow_rows))

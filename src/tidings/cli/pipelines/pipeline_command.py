@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidings.cli.common import options
-from tidings.cli.common.command_errors import guard, remark
+from tidings.cli.common.command_errors import remark, report_errors
 from tidings.cli.common.screen import (
     count_of,
     emit,
@@ -205,8 +205,8 @@ def _describe_families(families: list[str] | None) -> str:
     return ", ".join(families) or "(used in expressions)"
 
 
-pipeline.command("init")(guard(init_pipeline))
-pipeline.command("run")(guard(run_pipeline))
-pipeline.command("check")(guard(check_pipeline))
-pipeline.command("status")(guard(show_status))
-pipeline.command("verify")(guard(verify_pipeline))
+pipeline.command("init")(report_errors(init_pipeline))
+pipeline.command("run")(report_errors(run_pipeline))
+pipeline.command("check")(report_errors(check_pipeline))
+pipeline.command("status")(report_errors(show_status))
+pipeline.command("verify")(report_errors(verify_pipeline))

@@ -23,7 +23,7 @@ from tidings.cli.common.screen import (
 from tidings.cli.pipelines.pipeline_files import File, settings_of
 
 if TYPE_CHECKING:
-    from tidings.spark.loading import Aside
+    from tidings.spark.loading import RefusedSubscription
     from tidings.spark.pipeline import PipelineStatus
 
 SICK = 10  # how many failing feeds are shown
@@ -126,7 +126,7 @@ def _channel_rows(found: PipelineStatus) -> list[tuple[str, object]]:
     return rows
 
 
-def show_aside(found: Sequence[Aside]) -> None:
+def show_aside(found: Sequence[RefusedSubscription]) -> None:
     """Show the subscriptions that are left out, and why."""
     if found:
         rows = [(one.id, one.reason, cut(one.filter, 200)) for one in found[:MOST_ROWS]]

@@ -84,14 +84,14 @@ def count_clusters(learnt: Learnt) -> dict[str, int]:
 
 def draw_clusters(learnt: Learnt) -> str:
     """Clusters of places on a map, and of times on a line, in the colour of their hop."""
-    from tidings.cli.relations.relation_picture import Bar, Dot, Ring, draw_picture
-    from tidings.relations import Place, Span
+    from tidings.cli.relations.relation_picture import DayBar, Dot, Ring, draw_picture
+    from tidings.relations import Place, TimeSpan
     from tidings.relations.semantic import day_of
 
     store = learnt.store
     dots: list[Dot] = []
     rings: list[Ring] = []
-    bars: list[Bar] = []
+    bars: list[DayBar] = []
     for centre, members in store.elements.clusters("place"):
         hop = str(store.majority_hop("place", members) or "no majority")
         dots += [
@@ -103,15 +103,17 @@ def draw_clusters(learnt: Learnt) -> str:
             rings.append(Ring(centre.lat, centre.lon, store.settings.radius_km, hop))
     for _, members in store.elements.clusters("time"):
         hop = str(store.majority_hop("time", members) or "no majority")
-        bars += [Bar(day_of(int(one.middle)), hop, 1) for one in members if isinstance(one, Span)]
+        bars += [
+            DayBar(day_of(int(one.middle)), hop, 1) for one in members if isinstance(one, TimeSpan)
+        ]
     kinds = sorted({*(str(dot.kind) for dot in dots), *(bar.kind for bar in bars)})
     return draw_picture("Clusters, by the hop of the majority", dots, rings, bars, kinds)
 
 
 def _title(learnt: Learnt, value: Any) -> str:
-    from tidings.relations import Place, Recurring, Span
+    from tidings.relations import Place, Recurring, TimeSpan
 
-    if isinstance(value, (Span, Recurring)):
+    if isinstance(value, (TimeSpan, Recurring)):
         return str(learnt.semantic.calendar.title(value))
     if isinstance(value, Place):
         return value.name or f"{value.lat}, {value.lon}"

@@ -45,7 +45,7 @@ class Ring(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-class Bar(msgspec.Struct, frozen=True):
+class DayBar(msgspec.Struct, frozen=True):
     """A bar of the time line: the count of one kind on one day."""
 
     day: dt.date
@@ -57,7 +57,7 @@ def draw_picture(
     title: str,
     dots: Sequence[Dot],
     rings: Sequence[Ring],
-    bars: Sequence[Bar],
+    bars: Sequence[DayBar],
     kinds: Sequence[str],
     names: Mapping[str, str] | None = None,
 ) -> str:
@@ -117,7 +117,7 @@ def _map(dots: Sequence[Dot], rings: Sequence[Ring], colours: dict[str, str]) ->
             yield _text(x + dot.size + 2, y + 4, dot.name, "name")
 
 
-def _time_line(bars: Sequence[Bar], colours: dict[str, str]) -> Iterable[str]:
+def _time_line(bars: Sequence[DayBar], colours: dict[str, str]) -> Iterable[str]:
     top, left, wide = MAP_HEIGHT + 80, MARGIN, WIDTH - 2 * MARGIN
     bottom = top + LINE_HEIGHT
     yield f'<rect class="frame" x="{left}" y="{top}" width="{wide}" height="{LINE_HEIGHT}"/>'

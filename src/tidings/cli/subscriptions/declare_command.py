@@ -62,7 +62,7 @@ def create_channel(
     log = ChangeLog(path)
     if given is not None:
         log.declare(given)
-    _say_declared(path, log.told.version, log.attributes)
+    _say_declared(path, log.last_declaration.version, log.attributes)
 
 
 def declare_attributes(
@@ -86,7 +86,7 @@ def declare_attributes(
     if types is None and not drop and extra is None:
         raise BadInput("found nothing to change, expected --types, --drop or --extra")
     log = _open(where)
-    told = log.told
+    told = log.last_declaration
     now = told.declaration.attributes
     kept = _add(now, read_types(types).attributes)
     for name in drop or ():
@@ -129,14 +129,14 @@ def show_channel(
     log = _open(where)
     latest = log.version
     state = log.state(at)
-    found = log.told.declaration if at is None else state.declared
-    since = log.told.version if at is None else None
+    found = log.last_declaration.declaration if at is None else state.declared
+    since = log.last_declaration.version if at is None else None
     shown = {
         "folder": str(log.path),
         "version": latest if at is None else at,
         "declared": since,
         "kind": found.kind,
-        "extra": found.told_extra,
+        "extra": found.declared_extra,
         "attributes": found.types or {},
         "subscriptions": len(state.subscriptions),
         "owner": owner_of(log.path),

@@ -9,7 +9,7 @@ import typer
 
 from tidings.cli.common import options
 from tidings.cli.common.arrow import load_pyarrow
-from tidings.cli.common.command_errors import BadInput, guard, report
+from tidings.cli.common.command_errors import BadInput, report, report_errors
 from tidings.cli.common.declared_types import read_types
 from tidings.cli.common.screen import (
     count_of,
@@ -239,6 +239,6 @@ def _open_snapshot(folder: str) -> Snapshot:
     return Snapshot.open(folder)
 
 
-snapshot.command("build")(guard(build_snapshot))
-snapshot.command("show")(guard(show_snapshot))
-snapshot.command("verify")(guard(verify_snapshot))
+snapshot.command("build")(report_errors(build_snapshot))
+snapshot.command("show")(report_errors(show_snapshot))
+snapshot.command("verify")(report_errors(verify_snapshot))

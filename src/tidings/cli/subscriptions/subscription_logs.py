@@ -127,7 +127,7 @@ def _find_declared_place(
 
     log = ChangeLog(path, given)
     found = log.attributes
-    told = log.told
+    told = log.last_declaration
     if found is None and not told.had_root and (path / "snapshots").is_dir():
         from tidings.spark.loading import home_of, latest_attributes
 

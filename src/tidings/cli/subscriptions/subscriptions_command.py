@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidings.cli.common import options
-from tidings.cli.common.command_errors import filter_refusal, guard
+from tidings.cli.common.command_errors import filter_refusal, report_errors
 from tidings.cli.common.declared_types import DeclaredTypes
 from tidings.cli.common.screen import (
     MOST_ROWS,
@@ -33,7 +33,7 @@ from tidings.filters import parse
 from tidings.model import FilterError, Id, need_id
 
 if TYPE_CHECKING:
-    from tidings.spark.loading import Aside
+    from tidings.spark.loading import RefusedSubscription
     from tidings.store import Adoption, Change, ChangeLog, Declared
 
 SQL = options.DEFAULT_DIALECT
@@ -209,7 +209,7 @@ def list_subscriptions(
     say(f"version {version}: {count_of(len(rows), 'subscription')}, {nodes}")
 
 
-def _list_set_aside(log: ChangeLog) -> Sequence[Aside]:
+def _list_set_aside(log: ChangeLog) -> Sequence[RefusedSubscription]:
     if not (log.path / "snapshots").is_dir():
         return ()  # no pipeline has used the log yet, so nothing is set aside
     from tidings.spark.loading import list_set_aside
@@ -291,7 +291,7 @@ def _fields(one: Change | Adoption | Declared) -> dict[str, object]:
 
     if isinstance(one, Declared):
         found = one.declaration
-        return {"version": one.version, "attributes": found.types, "extra": found.told_extra}
+        return {"version": one.version, "attributes": found.types, "extra": found.declared_extra}
     if isinstance(one, Adoption):
         nodes = one.first, one.version
         more = _describe_origin(SQL, one.owner)
@@ -342,4 +342,4 @@ for _name, _command in (
     ("log", show_log),
     ("repair", repair_log),
 ):
-    subscriptions.command(_name)(guard(_command))
+    subscriptions.command(_name)(report_errors(_command))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tidings.matching.array_fields import Int64, UInt32
 from tidings.matching.diagrams.class_edges import Edges
 from tidings.matching.diagrams.node_classes import Classes
-from tidings.matching.diagrams.planning.plan import Plan
+from tidings.matching.diagrams.planning.plan import DiagramPlan
 from tidings.matching.segments.segment import TermColumn
 
 Array = npt.NDArray[Any]
@@ -95,7 +95,7 @@ class CompiledDiagrams(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, arrays=arrays, decided=decided.astype(np.uint32))
 
 
-def compile_plan(plan: Plan, found: Classes) -> CompiledDiagrams:
+def compile_plan(plan: DiagramPlan, found: Classes) -> CompiledDiagrams:
     """The arrays of a plan and its classes, without edges."""
     groups = [found.groups[at] for at in _group_order(found)]
     signals = len(plan.units) + len(plan.gates)

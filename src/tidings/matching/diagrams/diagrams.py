@@ -46,7 +46,7 @@ from tidings.matching.diagrams.measured_tests import (
 )
 from tidings.matching.diagrams.node_classes import Classes, build_classes
 from tidings.matching.diagrams.planning.numbered_conditions import BUDGET
-from tidings.matching.diagrams.planning.plan import Plan, plan_filters
+from tidings.matching.diagrams.planning.plan import DiagramPlan, plan_filters
 from tidings.matching.diagrams.removal import remove_filters
 from tidings.matching.jit import array_pool
 from tidings.matching.rank_space import columns
@@ -63,7 +63,7 @@ class Draft(msgspec.Struct, frozen=True):
     """The plan and the classes that diagrams were compiled from; they are kept until the edges are
     found."""
 
-    plan: Plan
+    plan: DiagramPlan
     classes: Classes
 
 
@@ -251,11 +251,11 @@ class Diagrams:
         the counts of earlier diagrams."""
         return count_tests(self.compiled, self._first, self._sum_counts())
 
-    def measured(self) -> Measured:
+    def read_measured(self) -> Measured:
         """For each test, how many events were seen and how many passed, including the counts of
         earlier diagrams."""
         return name_counts(self.compiled, self.test_counts())
 
     def rates(self) -> dict[Test, float]:
         """The measured rates at which tests pass."""
-        return rates_of(self.measured())
+        return rates_of(self.read_measured())

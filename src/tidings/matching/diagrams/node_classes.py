@@ -22,7 +22,7 @@ from tidings.matching.diagrams.planning.numbered_conditions import (
     first_test,
     share_nodes,
 )
-from tidings.matching.diagrams.planning.plan import Plan
+from tidings.matching.diagrams.planning.plan import DiagramPlan
 
 Knowledge = tuple[tuple[int, int], ...]  # (term, mask of codes), sorted
 NONE = -1
@@ -49,7 +49,7 @@ class Classes(msgspec.Struct):
     groups: list[UnitGroup]
 
 
-def build_classes(plan: Plan, *, join: bool = True) -> Classes:
+def build_classes(plan: DiagramPlan, *, join: bool = True) -> Classes:
     """Join the diagrams of a plan. If `join` is false, each unit keeps its own nodes."""
     builder = _Builder(plan, join)
     builder.run()
@@ -57,7 +57,7 @@ def build_classes(plan: Plan, *, join: bool = True) -> Classes:
 
 
 class _Builder:
-    def __init__(self, plan: Plan, join: bool) -> None:
+    def __init__(self, plan: DiagramPlan, join: bool) -> None:
         self._plan = plan
         self._tests = plan.tests
         self._join = join

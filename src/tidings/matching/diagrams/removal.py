@@ -36,7 +36,7 @@ def remove_filters(
     arrays = compiled.arrays
     outputs = _Lists(arrays.signal_outputs, arrays.outputs)
     outputs = outputs.keep(~np.isin(outputs.items, slots))
-    is_needed = _needed_things(arrays, outputs)
+    is_needed = _mark_needed(arrays, outputs)
     gates = _Lists(arrays.signal_gates, arrays.gates).keep(is_needed[arrays.gates])
     leaves = _Lists(arrays.class_leaves, arrays.leaves).keep(is_needed[arrays.leaves >> 1])
     members = _Lists(*compiled.members).keep(is_needed[compiled.members.units])
@@ -86,7 +86,7 @@ class _Lists(NamedTuple):
         return _Lists(before[self.starts].astype(np.uint32), self.items[kept])
 
 
-def _needed_things(arrays: DiagramArrays, outputs: _Lists) -> Array:
+def _mark_needed(arrays: DiagramArrays, outputs: _Lists) -> Array:
     """For each unit and gate, whether a filter depends on it: the filter is that unit or gate, or
     has it as a part."""
     is_needed = outputs.sizes > 0

@@ -52,7 +52,7 @@ class SavedDiagrams(msgspec.Struct, frozen=True):
     engine: str
     counts: PassCounts
 
-    def measured(self) -> Measured:
+    def read_measured(self) -> Measured:
         """For each test, how many events were seen and how many passed."""
         return name_counts(self.compiled, self.counts)
 

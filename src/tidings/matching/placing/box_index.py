@@ -37,7 +37,7 @@ from tidings.matching.placing.index_kernels import (
     sift,
     stab,
 )
-from tidings.matching.placing.lookup_kernels import Found, find_neighbours
+from tidings.matching.placing.lookup_kernels import ListEnds, find_neighbours
 from tidings.matching.segments.segment import Segment
 
 Array = npt.NDArray[Any]
@@ -106,7 +106,7 @@ class BoxIndex:
     def _find_simple(self, words: list[int], starts: list[int]) -> Iterator[_Pair | None]:
         """The neighbours of simple filters; None for each filter that has too many candidates."""
         arrays, count = self.arrays, len(starts)
-        out, ends = np.empty(MOST_FOUND, np.uint32), np.empty((count, len(Found)), np.int64)
+        out, ends = np.empty(MOST_FOUND, np.uint32), np.empty((count, len(ListEnds)), np.int64)
         find_neighbours(
             np.array(words, np.int64), np.array(starts, np.int64), self.segment.arrays,
             arrays.masks, arrays.corners, self._split, arrays.loose, *arrays.boxes,

@@ -22,13 +22,13 @@ import numpy as np
 
 from tidings.matching.covering.cover_kernels import MAYBE, MOST_NEAR, NO, YES
 from tidings.matching.covering.neighbour_kernels import Boxed, is_above, is_below
-from tidings.matching.jit.compiling import kernel
+from tidings.matching.jit.kernel_compiler import kernel
 from tidings.matching.placing.index_kernels import EncodedPiece, best_test, sift, stab
 
 TEST, SPAN = 3, 2  # the number of words of a test, and of a span
 
 
-class Found(IntEnum):
+class ListEnds(IntEnum):
     """The four lists of slots that are found for a filter, in the order in which they are written.
     They are also the columns of `ends`, which says where each list ends."""
 
@@ -148,15 +148,15 @@ def find_neighbours(  # type: ignore[no-untyped-def]
 
     `arrays`, `masks`, `corners`, `split` and `loose` are the index; see BoxIndex. For `slots`,
     `compiled`, `wide`, `columns` and `most`, see `find_above`. `room` (uint32) is working memory
-    for candidates. `out` (uint32) receives the lists of slots, and `ends` (int64 [n, len(Found)])
-    receives where each list ends; the last end is -1 if there was no room, or if all filters are
-    candidates.
+    for candidates. `out` (uint32) receives the lists of slots, and `ends`
+    (int64 [n, len(ListEnds)]) receives where each list ends; the last end is -1 if there was no
+    room, or if all filters are candidates.
     """
     left, answers = np.empty(MOST_NEAR, np.int64), np.empty(room.shape[0], np.uint8)
     end = 0
     for at in range(ends.shape[0]):
         begin = end
-        ends[at, Found.PERHAPS_BELOW] = -1
+        ends[at, ListEnds.PERHAPS_BELOW] = -1
         new = read_box(words, starts[at])
         piece = read_piece(new)
         corner = read_corner(piece)
@@ -170,8 +170,8 @@ def find_neighbours(  # type: ignore[no-untyped-def]
             room[count] = split[one]
             count += 1
         kept = decide(True, room, count, slots, compiled, wide, new, columns, most, left, answers)
-        ends[at, Found.SURELY_ABOVE], end = keep_decided(room, answers, kept, out, end)
-        ends[at, Found.PERHAPS_ABOVE] = end
+        ends[at, ListEnds.SURELY_ABOVE], end = keep_decided(room, answers, kept, out, end)
+        ends[at, ListEnds.PERHAPS_ABOVE] = end
         if end >= 0:
             count = sift(corners, piece, test, True, room)
             for one in range(loose.shape[0]):
@@ -180,8 +180,8 @@ def find_neighbours(  # type: ignore[no-untyped-def]
             kept = decide(
                 False, room, count, slots, compiled, wide, new, columns, most, left, answers
             )
-            ends[at, Found.SURELY_BELOW], end = keep_decided(room, answers, kept, out, end)
-            ends[at, Found.PERHAPS_BELOW] = end
+            ends[at, ListEnds.SURELY_BELOW], end = keep_decided(room, answers, kept, out, end)
+            ends[at, ListEnds.PERHAPS_BELOW] = end
         if end < 0:
             end = begin
-            ends[at, Found.PERHAPS_BELOW] = -1
+            ends[at, ListEnds.PERHAPS_BELOW] = -1

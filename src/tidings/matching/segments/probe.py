@@ -34,7 +34,7 @@ import numpy.typing as npt
 
 from tidings.matching.segments import probe_kernels
 from tidings.matching.segments.access import code_of_lists, weights
-from tidings.matching.segments.probe_kernels import Group, Interval, Pair, Probe, Record, Span
+from tidings.matching.segments.probe_kernels import BinSpan, Group, Interval, Pair, Probe, Record
 from tidings.matching.segments.segment import Segment
 
 Array = npt.NDArray[Any]
@@ -161,15 +161,15 @@ def _grid(
     second = entries.second[rows].astype(np.int64)
     swap = (second[:, Interval.COLUMN] < column)[:, None]
     one, two = np.where(swap, second, access), np.where(swap, access, second)
-    spans = np.empty((len(rows), len(Span)), np.int64)
+    spans = np.empty((len(rows), len(BinSpan)), np.int64)
     for test, first, last in (
-        (one, Span.A_FIRST, Span.A_LAST),
-        (two, Span.B_FIRST, Span.B_LAST),
+        (one, BinSpan.A_FIRST, BinSpan.A_LAST),
+        (two, BinSpan.B_FIRST, BinSpan.B_LAST),
     ):
         place = starts[test[:, Interval.COLUMN]] + test[:, Interval.LOW]
         spans[:, first], spans[:, last] = bins[place], bins[place + test[:, Interval.WIDTH]]
-    a_bins = spans[:, Span.A_LAST] - spans[:, Span.A_FIRST] + 1
-    b_bins = spans[:, Span.B_LAST] - spans[:, Span.B_FIRST] + 1
+    a_bins = spans[:, BinSpan.A_LAST] - spans[:, BinSpan.A_FIRST] + 1
+    b_bins = spans[:, BinSpan.B_LAST] - spans[:, BinSpan.B_FIRST] + 1
     narrow = a_bins * b_bins <= MOST_CELLS
     columns = one[:, Interval.COLUMN] * len(share) + two[:, Interval.COLUMN]
     known, which = np.unique(columns, return_inverse=True)

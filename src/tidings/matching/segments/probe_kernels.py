@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.matching.array_fields import ArrayField, Int64, UInt8, UInt32
-from tidings.matching.jit.compiling import kernel, short_kernel
+from tidings.matching.jit.kernel_compiler import kernel, short_kernel
 from tidings.matching.jit.pointer_table import views_of
 from tidings.matching.rank_space.event_coder import IntegerCodes
 from tidings.matching.rank_space.rank_kernels import code_of_integer
@@ -67,7 +67,7 @@ class Interval(IntEnum):
     WIDTH = 2
 
 
-class Span(IntEnum):
+class BinSpan(IntEnum):
     """The columns of an array of spans. A span is the bins of A and of B that an entry touches."""
 
     A_FIRST = 0
@@ -105,12 +105,12 @@ _views = views_of(*TABLE)
 def count_cells(spans, pair, pairs, cells):  # type: ignore[no-untyped-def]
     """Count the records of each cell, and compute from the counts where each cell begins.
 
-    spans int64 [E, len(Span)]; pair int64 [E]: the pair of each entry; pairs, cells: see Probe.
+    spans int64 [E, len(BinSpan)]; pair int64 [E]: the pair of each entry; pairs, cells: see Probe.
     """
     for entry in range(spans.shape[0]):
         start, width = pairs[pair[entry], Pair.CELL], pairs[pair[entry], Pair.BINS]
-        for row in range(spans[entry, Span.A_FIRST], spans[entry, Span.A_LAST] + 1):
-            for place in range(spans[entry, Span.B_FIRST], spans[entry, Span.B_LAST] + 1):
+        for row in range(spans[entry, BinSpan.A_FIRST], spans[entry, BinSpan.A_LAST] + 1):
+            for place in range(spans[entry, BinSpan.B_FIRST], spans[entry, BinSpan.B_LAST] + 1):
                 cells[start + row * width + place + 1] += 1
     for cell in range(cells.shape[0] - 1):
         cells[cell + 1] += cells[cell]
@@ -123,8 +123,8 @@ def fill_cells(spans, pair, pairs, cells, content, records):  # type: ignore[no-
     place = cells[:-1].copy()
     for entry in range(spans.shape[0]):
         start, width = pairs[pair[entry], Pair.CELL], pairs[pair[entry], Pair.BINS]
-        for row in range(spans[entry, Span.A_FIRST], spans[entry, Span.A_LAST] + 1):
-            for column in range(spans[entry, Span.B_FIRST], spans[entry, Span.B_LAST] + 1):
+        for row in range(spans[entry, BinSpan.A_FIRST], spans[entry, BinSpan.A_LAST] + 1):
+            for column in range(spans[entry, BinSpan.B_FIRST], spans[entry, BinSpan.B_LAST] + 1):
                 cell = start + row * width + column
                 records[place[cell]] = content[entry]
                 place[cell] += 1

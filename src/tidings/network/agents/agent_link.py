@@ -20,7 +20,7 @@ from tidings.network.agents.refusals import Refusal, TimedOut
 from tidings.network.link import Link, keep_early
 from tidings.network.router_url import RouterUrl
 from tidings.network.tls import sentence_of
-from tidings.routing.channels import Flow, Frames, Heard, Repeats
+from tidings.routing.channels import Flow, Frames, ReceivedMessages, Repeats
 from tidings.routing.protocol import Times, frames, messages as m
 
 RETRY = (0.1, 5.0)  # the first and the longest pause in seconds before reconnecting
@@ -87,7 +87,7 @@ class AgentLink:
         self._numbers: dict[LinkedChannel, int] = {}
         self._channels: dict[int, LinkedChannel] = {}
         self._highest = 0
-        self._heard, self._repeats = Heard(), Repeats()
+        self._heard, self._repeats = ReceivedMessages(), Repeats()
         self._flow = Flow()
         self._pulsed = self._opened = float("-inf")
 
@@ -429,7 +429,7 @@ class AgentLink:
         if before is not None:
             before.close("the agent moves to another router")
         self._publisher = message.publisher
-        self._heard, self._repeats = Heard(), Repeats()
+        self._heard, self._repeats = ReceivedMessages(), Repeats()
         self._flow = Flow(link.taken, link.sent, is_lower=True)
         for channel in [*self._numbers]:
             self._join(channel)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidings.model import EnvironmentProblem, TidingsError
-from tidings.routing.protocol import Break, Span
+from tidings.routing.protocol import Break, StampRange
 
 
 class Refusal(TidingsError):
@@ -36,4 +36,4 @@ class Broken(TidingsError):
             f"{what.reason}, with the stamps {', '.join(spans)}{more}; publish again those that "
             "still matter"
         )
-        self.stamps: tuple[Span, ...] = what.stamps
+        self.stamps: tuple[StampRange, ...] = what.stamps

@@ -23,9 +23,9 @@ import msgspec
 from tidings.relations.clusters.centres import Centres
 from tidings.relations.clusters.curve import curve_place, ranges_around
 from tidings.relations.clusters.grouping import STEP, choose_slowly, sweep_slowly
-from tidings.relations.semantic import DAY, Place, Span, place_distance
+from tidings.relations.semantic import DAY, Place, TimeSpan, place_distance
 
-Located = TypeVar("Located", Place, Span)
+Located = TypeVar("Located", Place, TimeSpan)
 MOST_MEANWHILE = 10_000  # `tidy_slowly` gives up after more changes than this
 FEW_CHANGES = 16
 EARTH_KM = 6371.0088
@@ -182,28 +182,28 @@ class Clusters(ABC, Generic[Located]):
         None after each step that completes no cluster."""
 
 
-class TimeClusters(Clusters[Span]):
+class TimeClusters(Clusters[TimeSpan]):
     """Clusters of spans of time. The distance of two spans is that of their middles, in
     microseconds. `tidy` makes as few clusters as possible."""
 
     def __init__(self, radius_days: float) -> None:
         super().__init__(radius_days * DAY)
 
-    def distance(self, one: Span, other: Span) -> float:
+    def distance(self, one: TimeSpan, other: TimeSpan) -> float:
         return abs(one.middle - other.middle)
 
-    def _number(self, value: Span) -> float:
+    def _number(self, value: TimeSpan) -> float:
         return value.middle
 
-    def _ranges(self, value: Span, distance: float) -> Iterable[tuple[float, float]]:
+    def _ranges(self, value: TimeSpan, distance: float) -> Iterable[tuple[float, float]]:
         # the centres that `tidy` makes are rounded to microseconds
         return [(value.middle - distance - 1, value.middle + distance + 1)]
 
-    def _group(self, values: list[Span]) -> Iterator[tuple[Span, list[Span]] | None]:
+    def _group(self, values: list[TimeSpan]) -> Iterator[tuple[TimeSpan, list[TimeSpan]] | None]:
         for group in sweep_slowly(values, lambda one: one.middle, self.radius):
             if group is not None:
                 middle = round(group[0])  # an artificial moment
-                yield Span(middle, middle), group[1]
+                yield TimeSpan(middle, middle), group[1]
             else:
                 yield None
 

@@ -19,8 +19,8 @@ from tidings.relations.semantic import (
     Edge,
     Place,
     SemanticStore,
-    Span,
     Term,
+    TimeSpan,
     Value,
     Weights,
 )
@@ -58,14 +58,14 @@ class Elements:
         if term in self._above:
             return
         self._file(term)
-        if isinstance(term.value, Span):
+        if isinstance(term.value, TimeSpan):
             self.times.add(term.value)
         elif isinstance(term.value, Place) and term.value.located:
             self.places.add(term.value)
 
     def remove(self, term: Term) -> None:
         self._unfile(term)
-        if isinstance(term.value, Span):
+        if isinstance(term.value, TimeSpan):
             self.times.remove(term.value)
         elif isinstance(term.value, Place) and term.value.located:
             self.places.remove(term.value)
@@ -105,7 +105,7 @@ class Elements:
         for cluster in groups.get(context, ()):
             yield cluster.centre, list(cluster.members)
         for term in self._above:
-            in_cluster = isinstance(term.value, Span) or (
+            in_cluster = isinstance(term.value, TimeSpan) or (
                 isinstance(term.value, Place) and term.value.located
             )
             if term.context == context and not in_cluster:
@@ -123,7 +123,7 @@ class Elements:
         for below in self._below.get(term, ()):
             _improve(found, below.value, down)
         value = term.value
-        if isinstance(value, Span):
+        if isinstance(value, TimeSpan):
             near = self.weights.near_days * DAY
             for span, away in self.times.near(value, near):
                 if not span.contains(value) and not value.contains(span):

@@ -8,7 +8,7 @@ import math
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from tidings.relations.semantic import Place, Recurring, SemanticStore, Span, Term, Weights
+from tidings.relations.semantic import Place, Recurring, SemanticStore, Term, TimeSpan, Weights
 
 _DAY = 24 * 3600 * 1_000_000
 
@@ -95,9 +95,9 @@ def relate(semantic: SemanticStore, weights: Weights, asked: Term, held: Term) -
         options.append(weights.people.get(str(kind), 0.0))
     if isinstance(one, Place) and isinstance(other, Place) and one.located and other.located:
         options.append(1 - _kilometres(one, other, weights.height) / weights.near_km)
-    if isinstance(one, Span) and isinstance(other, Span):
+    if isinstance(one, TimeSpan) and isinstance(other, TimeSpan):
         options.append(_closeness(one, other, weights))
-    if isinstance(one, Span) and isinstance(other, Recurring):
+    if isinstance(one, TimeSpan) and isinstance(other, Recurring):
         year = 1970 + int(one.start / _DAY / 365.2425)
         for near in range(year - 2, year + 3):
             for span, name in semantic.calendar.named_in(near):
@@ -106,7 +106,7 @@ def relate(semantic: SemanticStore, weights: Weights, asked: Term, held: Term) -
     return max(options)
 
 
-def _closeness(one: Span, other: Span, weights: Weights) -> float:
+def _closeness(one: TimeSpan, other: TimeSpan, weights: Weights) -> float:
     if one.start <= other.start and other.stop <= one.stop:
         return 0.0
     if other.start <= one.start and one.stop <= other.stop:
@@ -123,7 +123,7 @@ def _climbs(semantic: SemanticStore, low: Term, high: Term, links: int) -> bool:
     if isinstance(low.value, Place):
         parents = semantic.places.tree.parents(low.value.name)
         above = [semantic.places.find(name) for name in parents]
-    elif isinstance(low.value, (Span, Recurring)):
+    elif isinstance(low.value, (TimeSpan, Recurring)):
         above = list(semantic.calendar.parents(low.value))
     elif low.context == "tag":
         above = list(semantic.tags.tree.parents(low.value))

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from tidings.model import ABSENT, AttributesError, Event
-from tidings.relations.semantic import Asking, Context, SemanticStore, Term
+from tidings.relations.semantic import Context, NameLookup, SemanticStore, Term
 
 MOST_REMEMBERED = 65_536  # the most values whose terms are cached
 LONGEST_REMEMBERED = 200  # the most characters of a value whose terms are cached
@@ -52,7 +52,7 @@ class TermReader:
     """Reads the terms of events. The terms of short strings are kept in a cache."""
 
     def __init__(
-        self, semantic: SemanticStore, reading: Reading, asking: Asking | None = None
+        self, semantic: SemanticStore, reading: Reading, asking: NameLookup | None = None
     ) -> None:
         """`asking` asks a dictionary about the names that the store lacks."""
         self.semantic = semantic

@@ -36,7 +36,7 @@ _PLAIN = frozenset((str, type(None), dt.date, dt.datetime, type(ABSENT)))
 MOST_POINTS = 64
 
 
-class Found(dict[Group, list[Hashable]]):
+class MatchedIds(dict[Group, list[Hashable]]):
     """The ids that match a message, by group."""
 
     def ids(self) -> list[Hashable]:
@@ -166,9 +166,9 @@ class ExactTable:
 
     # -- answers -------------------------------------------------------------------------------
 
-    def find_answers(self, event: Event) -> Found:
+    def find_answers(self, event: Event) -> MatchedIds:
         """The groups that have a stored answer for this event, each with the ids that match."""
-        found = Found()
+        found = MatchedIds()
         for group, answers in self._answers.items():
             values = self._values(group, event)
             if values is not None and values in answers:
@@ -182,9 +182,9 @@ class ExactTable:
             if values is not None:
                 yield group, values
 
-    def search(self, event: Event, skip: Container[Group] = ()) -> Found:
+    def search(self, event: Event, skip: Container[Group] = ()) -> MatchedIds:
         """The ids that match, from all groups except those that are to be skipped."""
-        found = Found((group, []) for group in self._known if group not in skip)
+        found = MatchedIds((group, []) for group in self._known if group not in skip)
         if found.keys() <= {None}:
             if found:
                 found[None] = self._rest.match(event)
@@ -196,7 +196,7 @@ class ExactTable:
                 found[group].append(id_)
         return found
 
-    def hold(self, event: Event, found: Found) -> list[tuple[Group, Values]]:
+    def hold(self, event: Event, found: MatchedIds) -> list[tuple[Group, Values]]:
         """Store the answers for a message, for all groups that can be skipped; `found` contains the
         ids of all groups. Return the stored answers; the caller must release them later."""
         held: list[tuple[Group, Values]] = []

@@ -18,7 +18,7 @@ from typing import TypeVar
 import msgspec
 
 from tidings.relations.clusters import ClusterStore, ForwardedNode
-from tidings.relations.merit.exact_table import Found, Group, Values
+from tidings.relations.merit.exact_table import Group, MatchedIds, Values
 from tidings.relations.merit.hop_frames import Frame
 from tidings.relations.semantic import Term
 
@@ -26,7 +26,7 @@ MOST = 65_536  # the most plans that are cached
 Key = TypeVar("Key", bound=Hashable)
 
 
-class Plan(msgspec.Struct, eq=False):
+class FramePlan(msgspec.Struct, eq=False):
     """The frames that are sent at once, and the answers that are already known. Each message with
     these values uses the `nodes`."""
 
@@ -35,7 +35,7 @@ class Plan(msgspec.Struct, eq=False):
     """The frames to be sent at once."""
     later: tuple[Frame, ...]
     """Frames for ids that match according to an answer, to hops that are not served at once."""
-    answered: Found
+    answered: MatchedIds
     decisive: tuple[tuple[Group, Values], ...]
     """The answers that are stored, or could be stored."""
     nodes: tuple[ForwardedNode, ...]
@@ -46,7 +46,7 @@ class Plan(msgspec.Struct, eq=False):
     last: float = 0.0
 
 
-UNPLANNED = Plan((), (), (), Found(), (), (), frozenset())
+UNPLANNED = FramePlan((), (), (), MatchedIds(), (), (), frozenset())
 """Used for values that have no plan yet: it sends nothing at once, and decides nothing."""
 
 
@@ -72,14 +72,14 @@ class Plans:
     """Plans by the values of messages."""
 
     def __init__(self, store: ClusterStore) -> None:
-        self.by_values: dict[Values, Plan] = {}
-        self.asked: list[Plan] = []
+        self.by_values: dict[Values, FramePlan] = {}
+        self.asked: list[FramePlan] = []
         """Plans that were used since `count_uses` was called."""
         self._store = store
         self._of_term: dict[Term, set[Values]] = {}
         self._of_answer: dict[tuple[Group, Values], set[Values]] = {}
 
-    def keep(self, values: Values, plan: Plan) -> None:
+    def keep(self, values: Values, plan: FramePlan) -> None:
         """Cache a plan; the oldest plan is dropped if there are too many."""
         if len(self.by_values) >= MOST:
             self._drop(next(iter(self.by_values)))
@@ -111,7 +111,7 @@ class Plans:
             self._count(plan)
         self.asked.clear()
 
-    def _count(self, plan: Plan) -> None:
+    def _count(self, plan: FramePlan) -> None:
         if plan.asked:
             self._store.use(plan.nodes, plan.last, plan.asked)
             plan.asked = 0

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from tidings.relations.clusters import ClusterStore, ForwardedNode
 from tidings.relations.merit.merit_kernels import add_up
-from tidings.relations.semantic import Growth, Place, Span, Term
+from tidings.relations.semantic import Growth, Place, Term, TimeSpan
 
 Array = npt.NDArray[Any]
 MOST = 65_536  # the most terms that are cached
@@ -183,4 +183,4 @@ class Postings:
 
 def _has_position(term: Term) -> bool:
     value = term.value
-    return isinstance(value, Span) or (isinstance(value, Place) and value.located)
+    return isinstance(value, TimeSpan) or (isinstance(value, Place) and value.located)

@@ -23,11 +23,11 @@ from tidings.filters import Attributes, Filter, parse
 from tidings.model import Event, TidingsError
 from tidings.relations.clusters import ClusterStore, ForwardedNode, Hit, StoreSettings
 from tidings.relations.merit.event_terms import Reading, TermReader, values_of
-from tidings.relations.merit.exact_table import ExactTable, Found, Group, Values
-from tidings.relations.merit.frame_plans import UNPLANNED, Plan, Plans, Sightings
+from tidings.relations.merit.exact_table import ExactTable, Group, MatchedIds, Values
+from tidings.relations.merit.frame_plans import UNPLANNED, FramePlan, Plans, Sightings
 from tidings.relations.merit.hop_frames import Frame
 from tidings.relations.merit.postings import Postings
-from tidings.relations.merit.related import RelatedInterests, RelatedMatch
+from tidings.relations.merit.related_subscriptions import RelatedInterests, RelatedMatch
 from tidings.relations.merit.scoring import Limit, best_nodes, choose_hops
 from tidings.relations.semantic import (
     Dictionary,
@@ -47,7 +47,7 @@ class Proposal(msgspec.Struct, frozen=True, eq=False):
     """What is known about a message before the exact search."""
 
     event: Event
-    plan: Plan
+    plan: FramePlan
     changes: int
     """How often subscriptions had changed at that time; another change makes `plan` outdated."""
 
@@ -57,7 +57,7 @@ class Proposal(msgspec.Struct, frozen=True, eq=False):
         return self.plan.frames
 
     @property
-    def answered(self) -> Found:
+    def answered(self) -> MatchedIds:
         """The answers that are already known."""
         return self.plan.answered
 
@@ -67,7 +67,7 @@ class Forwarded(msgspec.Struct, frozen=True, eq=False):
 
     event: Event
     terms: tuple[Term, ...]
-    found: Found
+    found: MatchedIds
     now: float
     changes: int
 
@@ -188,7 +188,7 @@ class Repository:
         """Whether these values were never forwarded, and have not occurred before."""
         return values not in self._forwarded and self._sightings.is_first(values)
 
-    def _plan(self, event: Event) -> Plan:
+    def _plan(self, event: Event) -> FramePlan:
         terms = self.reader.terms(event)
         served = choose_hops(self.postings.score(terms), self.limit)
         answered = self.exact.find_answers(event)
@@ -202,7 +202,7 @@ class Repository:
         learnt = {node.hop for node in used.values() if set(node.terms) == set(terms)}
         if len(answered) < len(decisive):
             learnt.clear()
-        return Plan(
+        return FramePlan(
             terms, frames, later, answered, decisive, tuple(used.values()), frozenset(learnt)
         )
 

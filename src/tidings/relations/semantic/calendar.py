@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from tidings.model import AttributesError
-from tidings.relations.semantic.term_values import Recurring, Span, name_key
+from tidings.relations.semantic.term_values import Recurring, TimeSpan, name_key
 
 DAY = 86_400_000_000  # microseconds
 FIRST_YEAR, LAST_YEAR = 2, 9997
@@ -43,7 +43,7 @@ class YearlyRule(msgspec.Struct, frozen=True):
     days: int = 1
     until: tuple[int, int] | None = None
 
-    def span(self, year: int) -> Span:
+    def span(self, year: int) -> TimeSpan:
         """The span of the holiday or season that begins in a year."""
         if self.date is not None:
             first = _ordinal(year, *self.date)
@@ -64,7 +64,7 @@ class Calendar:
     def __init__(self) -> None:
         self._rules: dict[str, YearlyRule] = {}
         self._names: dict[str, str] = {}
-        self._by_year: dict[int, tuple[tuple[Span, str], ...]] = {}
+        self._by_year: dict[int, tuple[tuple[TimeSpan, str], ...]] = {}
 
     def add(self, rule: YearlyRule, also: Iterable[str] = ()) -> None:
         """Add a holiday or a season."""
@@ -79,7 +79,7 @@ class Calendar:
     def __len__(self) -> int:
         return len(self._rules)
 
-    def find(self, name: str) -> Span | Recurring | None:
+    def find(self, name: str) -> TimeSpan | Recurring | None:
         """The time that a name means: `Christmas`, `Christmas 2013`, `2013`, `May 2013`, `2013-05`,
         `2013-05-01`, or a moment in ISO 8601."""
         key = name_key(name)
@@ -95,7 +95,7 @@ class Calendar:
                 return year_span(int(last))
         return _read_iso(name.strip())
 
-    def spans(self, name: Recurring, year: int) -> Iterator[Span]:
+    def spans(self, name: Recurring, year: int) -> Iterator[TimeSpan]:
         """The spans of a holiday or a season that begin in a year, the year before or the year
         after."""
         rule = self._rules.get(name.name)
@@ -106,7 +106,7 @@ class Calendar:
     def recurring(self) -> Iterator[Recurring]:
         return map(Recurring, self._rules)
 
-    def named_in(self, year: int) -> tuple[tuple[Span, str], ...]:
+    def named_in(self, year: int) -> tuple[tuple[TimeSpan, str], ...]:
         """The holidays and seasons that begin in a year."""
         if year not in self._by_year:
             if len(self._by_year) >= MOST_YEARS:
@@ -115,7 +115,7 @@ class Calendar:
             self._by_year[year] = tuple(found) if FIRST_YEAR <= year <= LAST_YEAR else ()
         return self._by_year[year]
 
-    def title(self, value: Span | Recurring) -> str:
+    def title(self, value: TimeSpan | Recurring) -> str:
         """A time as text."""
         if isinstance(value, Recurring):
             return value.name
@@ -132,7 +132,7 @@ class Calendar:
         moment = dt.datetime.fromtimestamp(value.start / 1e6, dt.UTC)
         return moment.replace(microsecond=0, tzinfo=None).isoformat(" ")
 
-    def parents(self, value: Span | Recurring) -> list[Span | Recurring]:
+    def parents(self, value: TimeSpan | Recurring) -> list[TimeSpan | Recurring]:
         """The times directly above a time."""
         if isinstance(value, Recurring):
             return []
@@ -141,14 +141,14 @@ class Calendar:
         is_day = value == day_span(first)
         if value == year:
             return []
-        recurring: list[Span | Recurring] = [
+        recurring: list[TimeSpan | Recurring] = [
             Recurring(name) for span, name in self.named_in(first.year) if span == value
         ]
         if value == month or (recurring and not is_day):
             return [*recurring, *([year] if year.contains(value) else [])]
         if not is_day and first == last:
             return [day_span(first)]
-        found: list[Span | Recurring] = [
+        found: list[TimeSpan | Recurring] = [
             span
             for begun in (first.year - 1, first.year)
             for span, _ in self.named_in(begun) if span.contains(value) and span != value
@@ -156,9 +156,9 @@ class Calendar:
         shortest = next((one for one in (month, year) if one.contains(value)), None)
         return [*recurring, *found, *([] if shortest is None else [shortest])]
 
-    def ancestors(self, value: Span | Recurring, links: int) -> dict[Span | Recurring, int]:
+    def ancestors(self, value: TimeSpan | Recurring, links: int) -> dict[TimeSpan | Recurring, int]:
         """The times above a time, up to `links` links away, each with the number of links to it."""
-        found: dict[Span | Recurring, int] = {}
+        found: dict[TimeSpan | Recurring, int] = {}
         level = [value]
         for distance in range(1, links + 1):
             level = [one for at in level for one in self.parents(at) if one not in found]
@@ -166,11 +166,11 @@ class Calendar:
         return found
 
 
-def year_span(year: int) -> Span:
+def year_span(year: int) -> TimeSpan:
     return _days(_ordinal(year, 1, 1), _ordinal(year + 1, 1, 1))
 
 
-def month_span(year: int, month: int) -> Span:
+def month_span(year: int, month: int) -> TimeSpan:
     after = _ordinal(year + 1, 1, 1) if month == 12 else _ordinal(year, month + 1, 1)
     return _days(_ordinal(year, month, 1), after)
 
@@ -180,7 +180,7 @@ def day_of(moment: int) -> dt.date:
     return dt.date.fromordinal(moment // DAY + _EPOCH)
 
 
-def day_span(day: dt.date) -> Span:
+def day_span(day: dt.date) -> TimeSpan:
     return _days(day.toordinal(), day.toordinal() + 1)
 
 
@@ -209,11 +209,11 @@ def _ordinal(year: int, month: int, day: int) -> int:
     return dt.date(year, month, day).toordinal()
 
 
-def _days(first: int, beyond: int) -> Span:
-    return Span((first - _EPOCH) * DAY, (beyond - _EPOCH) * DAY)
+def _days(first: int, beyond: int) -> TimeSpan:
+    return TimeSpan((first - _EPOCH) * DAY, (beyond - _EPOCH) * DAY)
 
 
-def _read_iso(text: str) -> Span | None:
+def _read_iso(text: str) -> TimeSpan | None:
     if len(text) == 7 and text[4] == "-" and (text[:4] + text[5:]).isdecimal():
         year, month = int(text[:4]), int(text[5:])
         return month_span(year, month) if 1 <= month <= 12 and year >= FIRST_YEAR else None
@@ -226,10 +226,10 @@ def _read_iso(text: str) -> Span | None:
     return moment_span(moment)
 
 
-def moment_span(moment: dt.datetime) -> Span:
+def moment_span(moment: dt.datetime) -> TimeSpan:
     """The span of a moment; a moment without a time zone is in UTC."""
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=dt.UTC)
     past = moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
     at = (past.days * 86_400 + past.seconds) * 1_000_000 + past.microseconds
-    return Span(at, at)
+    return TimeSpan(at, at)

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 from tidings.model import AttributesError
 from tidings.relations.semantic.term_values import Place
-from tidings.relations.semantic.tree import Tree
+from tidings.relations.semantic.tree import NameTree
 
 
 class Gazetteer:
     """A tree of places. A place is added under a place that is already known."""
 
     def __init__(self) -> None:
-        self.tree = Tree()
+        self.tree = NameTree()
         self._places: dict[str, Place] = {}
 
     def add(self, place: Place, inside: str | None = None, also: Iterable[str] = ()) -> Place:

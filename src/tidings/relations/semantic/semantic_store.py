@@ -22,8 +22,8 @@ from tidings.relations.semantic.term_values import (
     Context,
     Place,
     Recurring,
-    Span,
     Term,
+    TimeSpan,
     Value,
     name_key,
 )
@@ -101,14 +101,14 @@ class SemanticStore:
             return place
         return None
 
-    def _time(self, given: Any) -> Span | Recurring | None:
+    def _time(self, given: Any) -> TimeSpan | Recurring | None:
         if isinstance(given, str):
             return self.calendar.find(given)
         if isinstance(given, dt.datetime):
             return moment_span(given)
         if isinstance(given, dt.date):
             return day_span(given)
-        return given if isinstance(given, (Span, Recurring)) else None
+        return given if isinstance(given, (TimeSpan, Recurring)) else None
 
     # -- related values ------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ class SemanticStore:
         value = term.value
         if isinstance(value, Place):
             return self.places.ancestors(value, links)
-        if isinstance(value, (Span, Recurring)):
+        if isinstance(value, (TimeSpan, Recurring)):
             return self.calendar.ancestors(value, links)
         return self.tags.tree.ancestors(value, links) if term.context == "tag" else {}
 
@@ -126,7 +126,7 @@ class SemanticStore:
         link away, and recurring holidays that are near."""
         found: dict[Value, Edge] = {}
         value = term.value
-        if isinstance(value, Span):
+        if isinstance(value, TimeSpan):
             found.update(self._near_holidays(value, weights))
         if term.context == "person":
             for other, kind in self.people.links_of(str(value)).items():
@@ -137,7 +137,7 @@ class SemanticStore:
         found[value] = EXACT
         return found
 
-    def _near_holidays(self, value: Span, weights: Weights) -> dict[Value, Edge]:
+    def _near_holidays(self, value: TimeSpan, weights: Weights) -> dict[Value, Edge]:
         found: dict[Value, Edge] = {}
         year = day_of(value.start).year
         near = weights.near_days * DAY

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 
 from tidings.model import AttributesError
 from tidings.relations.semantic.gazetteer import check_coordinates
-from tidings.relations.semantic.term_values import Place, Recurring, Span, Term
+from tidings.relations.semantic.term_values import Place, Recurring, Term, TimeSpan
 
 MOST_TERMS = 16
 MOST_BYTES = 1024
@@ -73,7 +73,7 @@ def _encode(term: Term) -> bytes | None:
     long."""
     value = term.value
     try:
-        if isinstance(value, Span):
+        if isinstance(value, TimeSpan):
             ends = _ENDS.pack(value.start, value.stop)
             return bytes((SPAN,)) + ends if value.start <= value.stop else None
         name = (value if isinstance(value, str) else value.name).encode()
@@ -100,7 +100,7 @@ def _decode(data: bytes, at: int) -> tuple[Term, int]:
         start, stop = _ENDS.unpack_from(data, at + 1)
         if start > stop:
             raise ValueError("it has a span that ends before it begins")
-        return Term("time", Span(start, stop)), at + 1 + _ENDS.size
+        return Term("time", TimeSpan(start, stop)), at + 1 + _ENDS.size
     if not AREA <= kind <= PERSON:
         raise ValueError(f"it has a term of the unknown kind {kind}")
     end = at + 2 + data[at + 1]

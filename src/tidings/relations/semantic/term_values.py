@@ -2,7 +2,7 @@
 
     context    value
     place      Place("Chicago", 41.878, -87.630, 181.0)
-    time       Span(start, stop), or Recurring("Christmas"), which has a span in each year
+    time       TimeSpan(start, stop), or Recurring("Christmas"), which has a span in each year
     tag        a word of the thesaurus, or the stem of another word
     person     the name of a person
 
@@ -38,7 +38,7 @@ class Place(msgspec.Struct, frozen=True):
         return self.lat is not None and self.lon is not None
 
 
-class Span(msgspec.Struct, frozen=True):
+class TimeSpan(msgspec.Struct, frozen=True):
     """A stretch of time: microseconds since 1970 in UTC, from `start` up to `stop`. For a moment,
     `start` equals `stop`."""
 
@@ -49,7 +49,7 @@ class Span(msgspec.Struct, frozen=True):
     def middle(self) -> float:
         return (self.start + self.stop) / 2
 
-    def contains(self, other: Span) -> bool:
+    def contains(self, other: TimeSpan) -> bool:
         return self.start <= other.start and other.stop <= self.stop
 
 
@@ -59,7 +59,7 @@ class Recurring(msgspec.Struct, frozen=True):
     name: str
 
 
-Value = Place | Span | Recurring | str
+Value = Place | TimeSpan | Recurring | str
 
 
 class Term(NamedTuple):

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from tidings.relations.semantic.term_values import name_key
-from tidings.relations.semantic.tree import Tree
+from tidings.relations.semantic.tree import NameTree
 from tidings.relations.semantic.words import Words
 
 
@@ -18,7 +18,7 @@ class Thesaurus:
     """A tree of words. Without `words`, nothing is stemmed, and no package is needed."""
 
     def __init__(self, words: Words | None = None) -> None:
-        self.tree = Tree()
+        self.tree = NameTree()
         self.words = words
         self._stems: dict[str, str] = {}
 

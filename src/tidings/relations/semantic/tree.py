@@ -15,7 +15,7 @@ from tidings.model import AttributesError
 from tidings.relations.semantic.term_values import name_key
 
 
-class Tree:
+class NameTree:
     """Names, their parents and their other names."""
 
     def __init__(self) -> None:

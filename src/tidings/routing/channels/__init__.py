@@ -32,10 +32,21 @@ from tidings.routing.channels.channel_link import Out
 from tidings.routing.channels.channels import KEEP_ALIVE, Channels
 from tidings.routing.channels.credit import WINDOW, Flow, Frames
 from tidings.routing.channels.node_links import ABOVE, Links
-from tidings.routing.channels.repeats import Heard, Repeats
+from tidings.routing.channels.repeats import ReceivedMessages, Repeats
 from tidings.routing.channels.routes import Route, Routes
 
 __all__ = [
-    "ABOVE", "KEEP_ALIVE", "WINDOW", "Channel", "Channels", "Flow", "Frames", "Heard", "Links",
-    "Out", "Repeats", "Route", "Routes",
+    "ABOVE",
+    "KEEP_ALIVE",
+    "WINDOW",
+    "Channel",
+    "Channels",
+    "Flow",
+    "Frames",
+    "Links",
+    "Out",
+    "ReceivedMessages",
+    "Repeats",
+    "Route",
+    "Routes",
 ]  # fmt: skip

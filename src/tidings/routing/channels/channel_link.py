@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidings.routing.channels.channel import Channel
 from tidings.routing.channels.credit import Flow, Item
-from tidings.routing.channels.repeats import Heard, Repeats
+from tidings.routing.channels.repeats import ReceivedMessages, Repeats
 from tidings.routing.forwarding.neighbours import Name
 from tidings.routing.protocol import messages as m
 
@@ -21,7 +21,7 @@ class LinkChannels:
         self.numbers: dict[int, Channel] = {}
         self.highest = 0  # the highest number so far
         self.repeats = Repeats()
-        self.heard = Heard()
+        self.heard = ReceivedMessages()
         self.said_all = float("-inf")  # when everything was last repeated for the other end
 
     def forget(self, number: int) -> None:

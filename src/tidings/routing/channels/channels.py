@@ -20,7 +20,7 @@ from tidings.routing.channels.channel import Channel
 from tidings.routing.channels.channel_link import LinkChannels, Out, answer_pulse, pulses
 from tidings.routing.channels.credit import Flow
 from tidings.routing.channels.node_links import ABOVE, Links
-from tidings.routing.channels.repeats import Heard, Repeats
+from tidings.routing.channels.repeats import ReceivedMessages, Repeats
 from tidings.routing.channels.routes import Routes
 from tidings.routing.channels.sleeping import may_sleep, put_to_sleep, wake
 from tidings.routing.forwarding.neighbours import Name, Sent
@@ -225,7 +225,7 @@ class Channels:
         channels = [*known.numbers.values()]
         for channel in channels:
             self._wake(channel, now)
-        known.repeats, known.heard = Repeats(), Heard()
+        known.repeats, known.heard = Repeats(), ReceivedMessages()
         out: list[Out] = []
         for channel in channels:
             channel.used = now

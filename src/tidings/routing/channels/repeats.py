@@ -84,7 +84,7 @@ class Repeats(_Latest):
         return m.Pulse(len(self.said), self.mixed, gone)
 
 
-class Heard(_Latest):
+class ReceivedMessages(_Latest):
     """The receiving end of a link: the last message of the other end in each channel."""
 
     def __init__(self) -> None:

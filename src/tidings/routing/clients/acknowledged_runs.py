@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from tidings.routing.protocol.lineage import Lineage, Span
+from tidings.routing.protocol.lineage import Lineage, StampRange
 
 MOST_RUNS = 1024  # if there are more runs than this, adjacent runs of one life are merged
 MOST_LIVES_KNOWN = 256  # runs of older lives are dropped, because no lineage contains these lives
@@ -55,9 +55,9 @@ class AcknowledgedRuns:
         if len(self._runs) > MOST_RUNS:
             self._shrink()
 
-    def take_lost(self, lineage: Lineage) -> tuple[Span, ...]:
+    def take_lost(self, lineage: Lineage) -> tuple[StampRange, ...]:
         """Remove the stamps that a lineage does not contain, and return them."""
-        lost: list[Span] = []
+        lost: list[StampRange] = []
         kept: list[Run] = []
         for run in self._runs:
             end = lineage.end(run.life)
@@ -66,15 +66,17 @@ class AcknowledgedRuns:
                 continue
             behind = run.serial - end + run.gaps
             first = max(run.first, run.last - behind) if end else run.first
-            lost.append(Span(first, run.last))
+            lost.append(StampRange(first, run.last))
             if run.first < first:
                 kept.append(Run(run.life, run.first, first - 1, end - 1, run.gaps))
         self._runs = kept
         return merge_spans(lost)
 
-    def take_from(self, stamp: int) -> tuple[Span, ...]:
+    def take_from(self, stamp: int) -> tuple[StampRange, ...]:
         """Remove a stamp and all stamps after it, and return them."""
-        lost = [Span(max(run.first, stamp), run.last) for run in self._runs if run.last >= stamp]
+        lost = [
+            StampRange(max(run.first, stamp), run.last) for run in self._runs if run.last >= stamp
+        ]
         kept = [run for run in self._runs if run.first < stamp]
         for run in kept:
             if run.last >= stamp:  # the serial of the run is still an upper bound
@@ -98,12 +100,12 @@ class AcknowledgedRuns:
         self._runs = [run for run in self._runs if run.life in lives]
 
 
-def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
+def merge_spans(spans: Iterable[StampRange]) -> tuple[StampRange, ...]:
     """Merge spans that overlap or touch; return the result in order."""
-    found: list[Span] = []
+    found: list[StampRange] = []
     for one in sorted(spans):
         if found and one.first <= found[-1].last + 1:
-            found[-1] = Span(found[-1].first, max(found[-1].last, one.last))
+            found[-1] = StampRange(found[-1].first, max(found[-1].last, one.last))
         else:
             found.append(one)
     return tuple(found)

@@ -33,7 +33,7 @@ from tidings.routing.protocol import messages as m
 NEVER = 1 << 63  # the value of `due` for a piece that can't be confirmed yet
 
 
-class Handed(msgspec.Struct):
+class HandedGroup(msgspec.Struct):
     """A group of notifications that were handed out or lost: the serial of the last one, how many
     there are, the highest number at each node, and the serial with which the group is confirmed
     (`due`)."""
@@ -65,9 +65,9 @@ class Confirming:
         self._claims = False  # must the name be claimed?
         self._is_quiet = True  # was nothing handed out since the last message?
         self._said = float("-inf")  # when the last message was sent
-        self._handed: deque[Handed] = deque()  # after `_upto`
-        self._between: deque[Handed] = deque()  # handed out after the cursor, up to `_upto`
-        self._open: dict[int, Handed] = {}  # by serial: pieces of unfinished payloads
+        self._handed: deque[HandedGroup] = deque()  # after `_upto`
+        self._between: deque[HandedGroup] = deque()  # handed out after the cursor, up to `_upto`
+        self._open: dict[int, HandedGroup] = {}  # by serial: pieces of unfinished payloads
         self._upto = 0  # the serial up to which the application has confirmed
         self._known: tuple[int, frozenset[int]] = 0, frozenset()  # `upto` and `gaps` at the start
         self._serial = 0  # the serial of the cursor
@@ -128,7 +128,7 @@ class Confirming:
     ) -> None:
         """Record that `many` notifications were handed out, or reported as lost. If `is_open`, the
         notification is a piece, which is confirmed only after `settle`."""
-        one = Handed(serial, many, dict(numbers), NEVER if is_open else serial)
+        one = HandedGroup(serial, many, dict(numbers), NEVER if is_open else serial)
         if is_open:
             self._open[serial] = one
         self._handed.append(one)
@@ -171,7 +171,7 @@ class Confirming:
             self._total += one.many
             _raise_to(self._counts, one.numbers)
 
-    def _is_revised(self, before: Handed, after: Handed) -> bool:
+    def _is_revised(self, before: HandedGroup, after: HandedGroup) -> bool:
         """Was the channel revised between two notifications?"""
         return any(before.serial <= step.serial < after.serial for step in self._steps)
 

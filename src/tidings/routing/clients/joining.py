@@ -27,7 +27,7 @@ from enum import Enum
 from tidings.routing.clients.confirming import Confirming
 from tidings.routing.clients.node_stream import Stream
 from tidings.routing.protocol import DEFAULT_DIALECT, messages as m
-from tidings.routing.protocol.lineage import Break, Standing
+from tidings.routing.protocol.lineage import Break, LineageState
 
 NO_NODE = "the rendezvous point no longer had the filter"
 
@@ -48,7 +48,7 @@ class Joining:
         self,
         interest: bytes,
         dialect: str,
-        standing: Standing,
+        standing: LineageState,
         stream: Stream,
         confirming: Confirming | None,
         *,

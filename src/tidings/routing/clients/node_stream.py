@@ -17,7 +17,7 @@ from tidings.routing.clients.delivering import HandOut
 from tidings.routing.clients.questions import Questions
 from tidings.routing.clients.tracking import Stages, cut_ranges
 from tidings.routing.protocol import messages as m
-from tidings.routing.protocol.lineage import Standing
+from tidings.routing.protocol.lineage import LineageState
 from tidings.routing.protocol.times import Times
 
 MOST_RANGES = 256  # ranges in one request
@@ -29,7 +29,7 @@ class Stream:
     """The notifications that reached one subscriber, and the questions about missing ones. `sent`
     holds the messages for the router."""
 
-    def __init__(self, times: Times, standing: Standing, handout: HandOut) -> None:
+    def __init__(self, times: Times, standing: LineageState, handout: HandOut) -> None:
         self._times = times
         self._standing = standing
         self.handout = handout

@@ -26,7 +26,7 @@ from tidings.routing.clients.unsettled import Unsettled, Waiting
 from tidings.routing.forwarding.neighbours import Name, Sent
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.contents.bodies import About
-from tidings.routing.protocol.lineage import Break, LineageVerdict, Span, Standing
+from tidings.routing.protocol.lineage import Break, LineageState, LineageVerdict, StampRange
 from tidings.routing.protocol.times import Times
 
 AGAIN = 10  # how many notifications are repeated at first
@@ -76,7 +76,7 @@ class Publisher:
         self.breaks: deque[Break] = deque()
         self._incarnation = 0
         self._before = acknowledged  # the last stamp of an earlier run of the publisher
-        self._standing = Standing(self.times)
+        self._standing = LineageState(self.times)
         self._runs = AcknowledgedRuns()
         self._traced = float("-inf")
         self._unsettled = Unsettled(acknowledged, window)
@@ -215,10 +215,10 @@ class Publisher:
             return []
         lost = self._runs.take_from(expected)
         if expected <= self._before:
-            lost = merge_spans((Span(expected, self._before), *lost))
+            lost = merge_spans((StampRange(expected, self._before), *lost))
         return self._begin_anew(lost, now)
 
-    def _begin_anew(self, lost: tuple[Span, ...], now: float) -> list[Sent]:
+    def _begin_anew(self, lost: tuple[StampRange, ...], now: float) -> list[Sent]:
         if lost:
             self.breaks.append(Break(GONE, lost))
         self._before = 0

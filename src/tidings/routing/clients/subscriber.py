@@ -25,7 +25,7 @@ from tidings.routing.clients.node_stream import Stream
 from tidings.routing.forwarding.neighbours import Name, Sent
 from tidings.routing.protocol import DEFAULT_DIALECT, messages as m
 from tidings.routing.protocol.digests import digest
-from tidings.routing.protocol.lineage import Break, LineageVerdict, Standing
+from tidings.routing.protocol.lineage import Break, LineageState, LineageVerdict
 from tidings.routing.protocol.times import Times
 
 __all__ = ["Delivery", "Lost", "Phase", "Subscriber"]
@@ -81,7 +81,7 @@ class Subscriber:
         self.confirming = Confirming(durable, only_drops=only_drops) if durable else None
         self._fast = fast and not durable
         self._drop_after = drop_after
-        self._standing = Standing(self.times)
+        self._standing = LineageState(self.times)
         if granted is not None:  # if this life is lost, the number may belong to another node
             self._standing.life = granted[0]
         order = Ordering() if durable or (ordered and not fast) else None

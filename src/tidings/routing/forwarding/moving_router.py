@@ -121,7 +121,7 @@ class MovingRouter(Router):
         """Handle a message from the other node above. The message must belong to the present
         life."""
         if isinstance(message, m.Beat):
-            if message.subscribed != self._wanted_beside():
+            if message.subscribed != self._find_wanted_beside():
                 if self.context.now - self._said >= self.times.retry:
                     self._greet_beside()
             elif self.is_moving and message.serial >= self.serial and not message.behind:
@@ -145,8 +145,8 @@ class MovingRouter(Router):
 
     def _resubscribe_beside(self) -> None:
         self._repeated = self.context.now
-        message = m.Resubscribe(self.epoch, self._wanted_beside(), self.serial_done())
+        message = m.Resubscribe(self.epoch, self._find_wanted_beside(), self.serial_done())
         self.send(self.beside, message)
 
-    def _wanted_beside(self) -> m.Digest:
+    def _find_wanted_beside(self) -> m.Digest:
         return self._mine.digest() if self.is_moving else NOTHING

@@ -35,7 +35,7 @@ from tidings.routing.protocol.lineage import LineageVerdict
 from tidings.routing.protocol.times import Times
 
 
-class Held(msgspec.Struct):
+class WantedNode(msgspec.Struct):
     """A node that a neighbour below wants, or from which the router is unsubscribing."""
 
     state: NodeState = NodeState.ABSENT
@@ -69,7 +69,7 @@ class Router(Downstream):
         limits: Limits | None = None,
     ) -> None:
         """`life` is a new random number at each start."""
-        self.held: dict[int, Held] = {}
+        self.held: dict[int, WantedNode] = {}
         held = self.held  # `total` must not use self: a cycle would keep old routers
 
         def total(node: int) -> int:
@@ -346,7 +346,7 @@ class Router(Downstream):
         after, actions = next_step(state, event)
         if after is not NodeState.ABSENT:
             if held is None:
-                held = self.held[node] = Held()
+                held = self.held[node] = WantedNode()
                 self.sums.lagging[node] = 0  # the total is not known yet
             held.state = after
             if after is not state or actions:

@@ -9,7 +9,7 @@ idle. The number of frames that are noted between two calls is bounded. So a bus
 from some of its frames, and forwards nearly as fast as without learning.
 
 The graph of the state machine shows which subscriptions have ended; this is checked before each
-use (upkeep.py).
+use (store_upkeep.py).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from tidings.relations import (
     decode_terms,
 )
 from tidings.relations.merit import Postings, choose_hops
-from tidings.relations.semantic import Asking, Growth
+from tidings.relations.semantic import Growth, NameLookup
 from tidings.routing.forwarding import Downstream, Name
 from tidings.routing.learning.hops import Hops
-from tidings.routing.learning.upkeep import Upkeep
+from tidings.routing.learning.store_upkeep import Upkeep
 from tidings.routing.protocol import frames
 
 MOST_NOTED = 100  # frames that are noted between two calls to `work`
@@ -48,14 +48,14 @@ class Way(Protocol):
     def neighbour(self) -> Name: ...
 
 
-class Serving(NamedTuple):
+class EarlySettings(NamedTuple):
     """The settings of a node: when a neighbour gets bodies early, and what is remembered."""
 
     semantic: SemanticStore
     weights: Weights = Weights()
     limit: Limit = Limit()
     store: StoreSettings = StoreSettings(most=10_000)
-    asking: Asking | None = None
+    asking: NameLookup | None = None
     """Asks a dictionary about names that the trees lack."""
 
 
@@ -73,7 +73,7 @@ class _Noted:
 class Learning:
     """What one node has learnt in one channel."""
 
-    def __init__(self, machine: Downstream, serving: Serving, now: float) -> None:
+    def __init__(self, machine: Downstream, serving: EarlySettings, now: float) -> None:
         self._machine = machine
         self.serving = serving
         self.store = ClusterStore(serving.semantic, serving.weights, serving.store)
@@ -132,7 +132,7 @@ class Learning:
             known = tuple(frames.decode_labels(labels, noted.marks))
         except TidingsError:  # a node above sent invalid bytes; the frame itself was forwarded
             return True
-        wanted = self._wanted_by(known)
+        wanted = self._find_wanted_by(known)
         for way in noted.ways:
             ids = wanted.get(way.neighbour, ())
             if ids:
@@ -155,7 +155,7 @@ class Learning:
             self._forget_term(old)
         self._postings.take_growth(grown)
 
-    def _wanted_by(self, labels: tuple[tuple[int, ...], ...]) -> dict[Name, set[int]]:
+    def _find_wanted_by(self, labels: tuple[tuple[int, ...], ...]) -> dict[Name, set[int]]:
         """By neighbour: the nodes for which the neighbour gets a notification with these labels."""
         found: dict[Name, set[int]] = {}
         for name, way in self._machine.ways(labels).items():

@@ -31,7 +31,7 @@ This folder is for other rooms, not for users. Import `messages` and `frames` as
 
 from tidings.routing.protocol.contents.bodies import About, Piece, body_of, unwrap, wrap
 from tidings.routing.protocol.contents.envelopes import MAGIC, Envelope, make_front, open_body
-from tidings.routing.protocol.contents.related import (
+from tidings.routing.protocol.contents.relation_reasons import (
     Reason,
     Related,
     decode_found,
@@ -41,7 +41,7 @@ from tidings.routing.protocol.contents.related import (
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.grants import Grant, pack_grant, split_grant, unpack_grant
 from tidings.routing.protocol.limits import LONG, NONE, Limits, work_of
-from tidings.routing.protocol.lineage import Break, Lineage, Span, mark_revised
+from tidings.routing.protocol.lineage import Break, Lineage, StampRange, mark_revised
 from tidings.routing.protocol.marks import pack_marks
 from tidings.routing.protocol.messages import KEY_ID, MOST_STEPS, Life, Mark, Notification, Range
 from tidings.routing.protocol.stored_interest import (
@@ -76,7 +76,7 @@ __all__ = [
     "Range",
     "Reason",
     "Related",
-    "Span",
+    "StampRange",
     "Tag",
     "Ticket",
     "Times",

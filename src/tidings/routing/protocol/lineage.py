@@ -44,7 +44,7 @@ _BLOCK = 24  # a block is 1 << 24 node numbers, and each life starts a new block
 _SKIPPED = 1 << 22
 
 
-class Span(msgspec.Struct, frozen=True, order=True):
+class StampRange(msgspec.Struct, frozen=True, order=True):
     """A range of a publisher's stamps, both ends included."""
 
     first: int
@@ -56,7 +56,7 @@ class Break(msgspec.Struct, frozen=True):
     it missed. A publisher gets the `stamps` of its acknowledged notifications that are lost."""
 
     reason: str
-    stamps: tuple[Span, ...] = ()
+    stamps: tuple[StampRange, ...] = ()
 
 
 class Lineage:
@@ -123,7 +123,7 @@ class LineageVerdict(Enum):
     BROKEN = "another life, in which everything starts over"
 
 
-class Standing:
+class LineageState:
     """The life that a state machine is in, and the highest serial that it has seen in this life."""
 
     def __init__(self, times: Times, request: int = 0, *, hands_on: bool = False) -> None:

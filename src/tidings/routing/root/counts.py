@@ -156,7 +156,7 @@ class Counts:
         changed, self.changed = self.changed, {}
         return changed
 
-    def changed_since(self, nodes: Iterable[int], serial: int) -> dict[int, int]:
+    def list_changes_since(self, nodes: Iterable[int], serial: int) -> dict[int, int]:
         """The counts of the nodes whose count changed since a serial."""
         counts, latest = self.counts, self.latest
         return {node: counts[node] for node in nodes if latest.get(node, 0) > serial}

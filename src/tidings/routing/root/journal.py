@@ -9,8 +9,8 @@ import msgspec
 
 from tidings.routing.protocol import messages as m
 from tidings.routing.root.cursors import Confirmation, Cursor
-from tidings.routing.root.history import Gone, History
 from tidings.routing.root.interests import Placed
+from tidings.routing.root.node_history import History, RemovedNode
 from tidings.routing.root.records import Block, Progress, Record
 
 
@@ -23,7 +23,7 @@ class Journal(Protocol):
     def set_owners(self, node: int, owners: tuple[str, ...]) -> None:
         """Set the owners of a node."""
 
-    def drop_node(self, node: int, gone: Gone) -> None: ...
+    def drop_node(self, node: int, gone: RemovedNode) -> None: ...
     def append(self, record: Record) -> None: ...
     def append_block(self, block: Block) -> None:
         """Store all notifications of a block and the progress of its source, or nothing."""

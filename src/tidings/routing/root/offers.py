@@ -73,7 +73,7 @@ class Offers:
             message = msgspec.structs.replace(message, within=within)
             mine = {sender, name_direct(message.agent, message.owner)}
             others = message.others + count_others(mine, message.nodes)
-            above = self._wanted_above(message.nodes)
+            above = self._find_wanted_above(message.nodes)
             found = m.Offered(context.epoch, message.request, above=above)
             if others < self.most:
                 address, ticket = self.issue(message)
@@ -83,7 +83,7 @@ class Offers:
                     )
         context.send(sender, found)
 
-    def _wanted_above(self, nodes: Iterable[int]) -> tuple[int, ...]:
+    def _find_wanted_above(self, nodes: Iterable[int]) -> tuple[int, ...]:
         """The wanted nodes above some nodes; if there are too many, only the newest of them."""
         known = [node for node in nodes if node in self._graph]
         above = set[int]().union(*map(self._graph.ancestors, known))

@@ -24,9 +24,9 @@ from tidings.model import GraphError
 from tidings.routing.forwarding.label_graph import LabelGraph
 from tidings.routing.forwarding.neighbours import Name
 from tidings.routing.protocol import messages as m
-from tidings.routing.root.history import Gone, History
 from tidings.routing.root.interests import Placed, Places
 from tidings.routing.root.journal import Memory
+from tidings.routing.root.node_history import History, RemovedNode
 
 MOST_CARRIED = 200_000  # the most entries that all steps of one revision may have
 
@@ -77,7 +77,7 @@ def make_steps(
 
 
 def _find_ended(
-    nodes: Mapping[int, int], graph: LabelGraph[Name], gone: Mapping[int, Gone]
+    nodes: Mapping[int, int], graph: LabelGraph[Name], gone: Mapping[int, RemovedNode]
 ) -> dict[int, list[int]]:
     """The removed nodes that had notifications, by the nodes that covered them."""
     found: dict[int, list[int]] = {}
@@ -88,7 +88,9 @@ def _find_ended(
     return found
 
 
-def lay_above(removed: Gone, gone: Mapping[int, Gone], graph: LabelGraph[Name]) -> set[int]:
+def lay_above(
+    removed: RemovedNode, gone: Mapping[int, RemovedNode], graph: LabelGraph[Name]
+) -> set[int]:
     """The nodes that covered a removed node, including nodes that were also removed. A node whose
     number is higher than the version of the removal began after the removal, so it never covered
     the removed node; but nodes above it may have covered that node."""

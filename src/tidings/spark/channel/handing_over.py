@@ -31,7 +31,7 @@ HANDED = "handed.json"
 _log = logging.getLogger(__name__)
 
 
-class Handed(msgspec.Struct, frozen=True):
+class LastHandover(msgspec.Struct, frozen=True):
     """The last batch that was handed over."""
 
     batch: int
@@ -79,7 +79,7 @@ class HandingOver:
                     )  # fmt: skip
         self._hand_over(reader, done)
         if last is None or done.batch > last.batch or done.life != last.life:
-            new = Handed(done.batch, done.life)
+            new = LastHandover(done.batch, done.life)
             write_sealed(self._path, msgspec.json.encode(new))
 
     def _hand_over(self, reader: OutboxReader, commit: Commit) -> None:
@@ -88,8 +88,8 @@ class HandingOver:
             self._owner.hand_over(some)
 
 
-def read_handed(folder: Path) -> Handed | None:
+def read_handed(folder: Path) -> LastHandover | None:
     """The last batch that is recorded as handed over; a later one may have been handed over just
     before a crash. None if no batch is recorded."""
     data = read_sealed(folder / HANDED)
-    return None if data is None else msgspec.json.decode(data, type=Handed)
+    return None if data is None else msgspec.json.decode(data, type=LastHandover)

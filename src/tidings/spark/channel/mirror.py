@@ -36,7 +36,7 @@ from tidings.model import FilterError, TidingsError
 from tidings.preprocessing import Decisions
 from tidings.snapshots import DistinctFilters, Snapshot, build_nodes, identity_of, need_whole
 from tidings.spark.loading.background import Background, remove_left_overs
-from tidings.spark.loading.log_filters import Aside, log_set_aside
+from tidings.spark.loading.log_filters import RefusedSubscription, log_set_aside
 from tidings.spark.loading.log_snapshots import (
     ASIDE,
     attributes_of,
@@ -90,7 +90,7 @@ class Mirror:
         self._compiler = Background()
         self._steps = {one.since: one for one in self._read_steps()}
         # by node number: set-aside nodes, or None for accepted filters, as found in this process
-        self._aside: dict[int, Aside | None] = {}
+        self._aside: dict[int, RefusedSubscription | None] = {}
 
     @property
     def version(self) -> int | None:
@@ -124,12 +124,12 @@ class Mirror:
             return
         make_folder(self._compiled)
         distinct, numbers = DistinctFilters(self.attributes, self._functions), dict[bytes, int]()
-        refused: list[Aside] = []
+        refused: list[RefusedSubscription] = []
         for node, text in sorted(nodes.items()):
             try:
                 numbers.setdefault(distinct.add(node, text), node)
             except FilterError as problem:
-                refused.append(Aside(node, text, problem.reason))
+                refused.append(RefusedSubscription(node, text, problem.reason))
         columns = {"node": pa.array(nodes.keys(), pa.int64()),
                    "filter": pa.array(nodes.values(), pa.large_string())}  # fmt: skip
         snapshot = Snapshot(version, *build_nodes(distinct, numbers))
@@ -168,14 +168,14 @@ class Mirror:
                 return _replay(dict(pairs), changes)
         raise Unknown(f"version {version} of the channel is not in {self.home}")
 
-    def list_set_aside(self) -> list[Aside]:
+    def list_set_aside(self) -> list[RefusedSubscription]:
         """The nodes that are left out at the latest version, because their filters are refused."""
         version = self.version
         base = None if version is None else self._base(version)
         if version is None or base is None:
             return []
         data = (path_of(self._compiled, base, self.attributes) / ASIDE).read_bytes()
-        found = {one.id: one for one in msgspec.json.decode(data, type=list[Aside])}
+        found = {one.id: one for one in msgspec.json.decode(data, type=list[RefusedSubscription])}
         for one in self._changes(base, version) or ():
             if one.filter is None:
                 found.pop(one.node, None)
@@ -216,14 +216,14 @@ class Mirror:
                 log_set_aside([refused] if is_new else [])
         return Change(number, one.node, text, 0 if text is None else one.node)
 
-    def _check_filter(self, node: int, text: str) -> Aside | None:
+    def _check_filter(self, node: int, text: str) -> RefusedSubscription | None:
         """The node as a set-aside subscription; None if its filter is accepted."""
         if node not in self._aside:
             try:
                 parse(text, attributes=self.attributes, functions=self._functions)
                 self._aside[node] = None
             except FilterError as problem:
-                self._aside[node] = Aside(node, text, problem.reason)
+                self._aside[node] = RefusedSubscription(node, text, problem.reason)
         return self._aside[node]
 
     # -- files ---------------------------------------------------------------------------------

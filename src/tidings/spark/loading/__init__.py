@@ -13,11 +13,11 @@ Users get `subscriptions` and `build_snapshot` from `tidings.spark`; the names e
 cli. Start at loading.py, or at log_snapshots.py for pipelines.
 """
 
-from tidings.spark.loading.log_filters import Aside
+from tidings.spark.loading.log_filters import RefusedSubscription
 from tidings.spark.loading.log_snapshots import home_of, latest_attributes, list_set_aside
 
 __all__ = [
-    "Aside",
+    "RefusedSubscription",
     "home_of",
     "latest_attributes",
     "list_set_aside",

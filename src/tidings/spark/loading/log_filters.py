@@ -33,7 +33,7 @@ class Unfit(TidingsError):
     """A filter of the log does not fit the attributes that the channel declares."""
 
 
-class Aside(msgspec.Struct, frozen=True):
+class RefusedSubscription(msgspec.Struct, frozen=True):
     """A subscription of the log whose filter the language now refuses, whatever the columns are,
     because a rule has become stricter since the filter was added. A subscription that is set aside
     does not affect the others."""
@@ -50,7 +50,7 @@ def is_related(dialect: str) -> bool:
     return bool(split_dialect(dialect)[1])
 
 
-def aside(id_: Id, text: str, dialect: str) -> Aside | None:
+def aside(id_: Id, text: str, dialect: str) -> RefusedSubscription | None:
     """Return the subscription as one that is set aside; or None if the language accepts its filter,
     or if the subscription asks for related notifications."""
     if is_related(dialect):
@@ -58,11 +58,11 @@ def aside(id_: Id, text: str, dialect: str) -> Aside | None:
     try:
         parse(text, dialect)
     except FilterError as problem:
-        return Aside(id_, text, problem.reason)
+        return RefusedSubscription(id_, text, problem.reason)
     return None
 
 
-def log_set_aside(found: Sequence[Aside]) -> None:
+def log_set_aside(found: Sequence[RefusedSubscription]) -> None:
     """Log a line for each subscription that is left out, up to MOST_TOLD."""
     for one in found[:MOST_TOLD]:
         who = "a subscription" if one.id is None else f"the subscription {one.id!r}"

@@ -41,8 +41,8 @@ from tidings.snapshots import (
     need_whole,
 )
 from tidings.spark.loading.log_filters import (
-    Aside,
     PendingChanges,
+    RefusedSubscription,
     Written,
     aside,
     is_related,
@@ -108,7 +108,7 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
     distinct = DistinctFilters(attributes, log.functions)
     state = log.state(version)
     filters: list[Written] = []
-    refused: list[Aside] = []
+    refused: list[RefusedSubscription] = []
     for id_, (text, node) in state.subscriptions.items():
         dialect = state.dialect(id_)
         if is_related(dialect):
@@ -139,7 +139,7 @@ def save_snapshot(
     path: Path,
     snapshot: Snapshot,
     tables: Mapping[str, Mapping[str, Any]],
-    refused: Sequence[Aside],
+    refused: Sequence[RefusedSubscription],
 ) -> None:
     """Write a snapshot, with further tables and the list of subscriptions that are set aside. A
     snapshot that already exists is kept."""
@@ -162,7 +162,7 @@ def _link(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
-def list_set_aside(log: ChangeLog) -> list[Aside]:
+def list_set_aside(log: ChangeLog) -> list[RefusedSubscription]:
     """The subscriptions of a log that pipelines set aside: those listed in the snapshot used last,
     updated with the changes since then. If the log no longer has the changes since then, or if the
     snapshot has no such list, every subscription is parsed."""
@@ -171,7 +171,7 @@ def list_set_aside(log: ChangeLog) -> list[Aside]:
     if found is None:
         return []
     try:
-        before = msgspec.json.decode((found / ASIDE).read_bytes(), type=list[Aside])
+        before = msgspec.json.decode((found / ASIDE).read_bytes(), type=list[RefusedSubscription])
         changes = log.changes(_version(found))
     except (FileNotFoundError, ValueError, LogError):  # ValueError: the file is damaged
         state = log.state()

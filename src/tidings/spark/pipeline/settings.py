@@ -367,7 +367,7 @@ def _is_declared(found: Settings) -> bool:
     from tidings.store import ChangeLog, LogError
 
     try:
-        return ChangeLog(found.at(place)).told.declaration.types is not None
+        return ChangeLog(found.at(place)).last_declaration.declaration.types is not None
     except LogError:  # reported when the folder is opened
         return False
 

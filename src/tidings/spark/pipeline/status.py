@@ -18,7 +18,7 @@ from tidings.model import TidingsError
 from tidings.spark.channel.followed_channel import open_mirror
 from tidings.spark.channel.handing_over import read_handed
 from tidings.spark.channel.owner import WaitingForOwner, read_waiting
-from tidings.spark.loading.log_filters import Aside
+from tidings.spark.loading.log_filters import RefusedSubscription
 from tidings.spark.outbox.outbox import Commit, Outbox, Pin
 from tidings.spark.pipeline.settings import Feeds, Settings
 
@@ -84,7 +84,7 @@ class PipelineStatus(msgspec.Struct, frozen=True):
     dead_letters: list[DeadLetter]
     damaged: list[DamagedFile]  # files of dead letters that can't be read
     feeds: list[str] = []  # problems with feeds whose last fetch failed
-    aside: list[Aside] = []  # subscriptions that are set aside
+    aside: list[RefusedSubscription] = []  # subscriptions that are set aside
     channel: ChannelStatus | None = None  # set if the subscriptions come from a channel
 
 
@@ -141,7 +141,7 @@ def _channel_status(settings: Settings, outbox: Outbox) -> ChannelStatus | None:
     return ChannelStatus(address, last, read_waiting(folder))
 
 
-def _list_set_aside(settings: Settings, outbox: Outbox) -> list[Aside]:
+def _list_set_aside(settings: Settings, outbox: Outbox) -> list[RefusedSubscription]:
     if settings.subscriptions.channel is not None:
         mirror = open_mirror(outbox.channel_folder)
         return [] if mirror is None else mirror.list_set_aside()

@@ -29,7 +29,13 @@ from tidings.filters import Attributes
 from tidings.model import TidingsError
 from tidings.snapshots import Snapshot, View, identity_of
 from tidings.spark.loading.background import Background, remove_left_overs
-from tidings.spark.loading.log_filters import Aside, Clash, PendingChanges, Unfit, log_set_aside
+from tidings.spark.loading.log_filters import (
+    Clash,
+    PendingChanges,
+    RefusedSubscription,
+    Unfit,
+    log_set_aside,
+)
 from tidings.spark.loading.log_snapshots import (
     NODES,
     attributes_of,
@@ -59,7 +65,7 @@ class FixedSubscriptions:
         snapshot = Snapshot.open(path)
         self.version = snapshot.number
         refused = snapshot.matcher.set_aside.items()
-        log_set_aside([Aside(None, text, reason) for text, reason in refused])
+        log_set_aside([RefusedSubscription(None, text, reason) for text, reason in refused])
         self.identity = identity_of(path)
         self.name = f"the snapshot {self.path}"
 
@@ -228,7 +234,7 @@ class FollowedSubscriptions:
 def describe_log(log: ChangeLog) -> Description | None:
     """The declaration of a log's channel. None if the channel declares nothing, but the pipeline
     names columns: the folder is read-only, so the pipeline can't declare them there."""
-    found = log.told.declaration
+    found = log.last_declaration.declaration
     if not found.text and log.attributes is not None:
         return None
     return Description(str(log.path), 0, found.types, found.extra or "", found.preprocessor)
@@ -247,7 +253,7 @@ def main() -> int:
     that was compiled with the attributes of the channel."""
     folder, version, base = Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     log = ChangeLog(folder)
-    if not log.told.declaration.text:  # the folder is read-only, so nothing is declared
+    if not log.last_declaration.declaration.text:  # the folder is read-only, so nothing is declared
         log = ChangeLog(folder, attributes_of(base))
     compile_version(log, version, home_of(folder))
     return 0

@@ -65,11 +65,11 @@ class StoredDeclaration(msgspec.Struct, frozen=True, dict=True):
         if self.types is None:
             return None
         if not self.preprocessor:
-            return Attributes(self.types, extra=self.told_extra)
+            return Attributes(self.types, extra=self.declared_extra)
         from tidings.preprocessing import KindDefinition, restore_attributes
 
         kind = KindDefinition.decode(self.preprocessor)
-        return restore_attributes(self.types, self.told_extra, kind)
+        return restore_attributes(self.types, self.declared_extra, kind)
 
     def says_the_same(self, other: StoredDeclaration) -> bool:
         """Whether two declarations mean the same. A rendezvous point always writes `subject`;
@@ -84,7 +84,7 @@ class StoredDeclaration(msgspec.Struct, frozen=True, dict=True):
         )
 
     @property
-    def told_extra(self) -> Extra | None:
+    def declared_extra(self) -> Extra | None:
         """What happens to undeclared fields; None if nothing is declared."""
         return None if self.types is None or self.extra is None else need_extra(self.extra)
 

@@ -23,7 +23,7 @@ import msgspec
 
 from tidings.files import replace_file
 from tidings.model import EnvironmentProblem, Id
-from tidings.routing.root import Cursor, Gone, History, Progress
+from tidings.routing.root import Cursor, History, Progress, RemovedNode
 from tidings.store.groups import EndMark, Position, layout
 from tidings.store.journal.entries import Adopted
 from tidings.store.journal.state import Counter, JournalState, StoredNode, StoredSubscription
@@ -47,7 +47,7 @@ class Damaged(EnvironmentProblem):
     """A checkpoint is corrupt or missing."""
 
 
-class Past(msgspec.Struct, frozen=True, array_like=True):
+class StoredHistory(msgspec.Struct, frozen=True, array_like=True):
     """A history without the removed nodes."""
 
     life: int
@@ -60,13 +60,13 @@ class Past(msgspec.Struct, frozen=True, array_like=True):
     declaration: str
 
 
-class About(msgspec.Struct, frozen=True, array_like=True, tag="about"):
+class CheckpointSummary(msgspec.Struct, frozen=True, array_like=True, tag="about"):
     at: Position
     serial: int
     last_node: int
     lives: list[tuple[int, int]]
     content: int = 1
-    history: Past | None = None
+    history: StoredHistory | None = None
     integer: bool = False
     lost: list[tuple[int, int]] = []
     log: int = 0
@@ -81,39 +81,49 @@ class AdoptedPart(msgspec.Struct, frozen=True, array_like=True):
     ids: list[Id]
 
 
-class Bulks(msgspec.Struct, frozen=True, array_like=True, tag="bulks"):
+class CheckpointBulks(msgspec.Struct, frozen=True, array_like=True, tag="bulks"):
     part: dict[int, AdoptedPart]  # the adopted parts, by the first node number of each bulk
 
 
-class Nodes(msgspec.Struct, frozen=True, array_like=True, tag="nodes"):
+class CheckpointNodes(msgspec.Struct, frozen=True, array_like=True, tag="nodes"):
     part: dict[int, StoredNode]
 
 
-class Counters(msgspec.Struct, frozen=True, array_like=True, tag="counters"):
+class CheckpointCounters(msgspec.Struct, frozen=True, array_like=True, tag="counters"):
     part: dict[int, Counter]
 
 
-class Publishers(msgspec.Struct, frozen=True, array_like=True, tag="publishers"):
+class CheckpointPublishers(msgspec.Struct, frozen=True, array_like=True, tag="publishers"):
     part: dict[str, int]
 
 
-class Removed(msgspec.Struct, frozen=True, array_like=True, tag="removed"):
-    part: dict[int, Gone]
+class CheckpointRemoved(msgspec.Struct, frozen=True, array_like=True, tag="removed"):
+    part: dict[int, RemovedNode]
 
 
-class Sources(msgspec.Struct, frozen=True, array_like=True, tag="sources"):
+class CheckpointSources(msgspec.Struct, frozen=True, array_like=True, tag="sources"):
     part: dict[str, Progress]
 
 
-class Cursors(msgspec.Struct, frozen=True, array_like=True, tag="cursors"):
+class CheckpointCursors(msgspec.Struct, frozen=True, array_like=True, tag="cursors"):
     part: dict[str, Cursor]
 
 
-class Subscriptions(msgspec.Struct, frozen=True, array_like=True, tag="subscriptions"):
+class CheckpointSubscriptions(msgspec.Struct, frozen=True, array_like=True, tag="subscriptions"):
     part: dict[Id, StoredSubscription]
 
 
-Part = About | Bulks | Nodes | Counters | Publishers | Removed | Sources | Cursors | Subscriptions
+Part = (
+    CheckpointSummary
+    | CheckpointBulks
+    | CheckpointNodes
+    | CheckpointCounters
+    | CheckpointPublishers
+    | CheckpointRemoved
+    | CheckpointSources
+    | CheckpointCursors
+    | CheckpointSubscriptions
+)
 _decoder: msgspec.msgpack.Decoder[Part] = msgspec.msgpack.Decoder(Part)
 
 
@@ -133,12 +143,12 @@ def read(folder: Path, mark: EndMark | None, *, accepts_loss: bool = False) -> J
         if record is None:
             raise Damaged(f"the checkpoint {path} is corrupt or has an unknown format")
         part = _decoder.decode(record)
-        if isinstance(part, About) and part.content > CONTENT:
+        if isinstance(part, CheckpointSummary) and part.content > CONTENT:
             raise EnvironmentProblem(
                 f"the checkpoint {path} has the format {part.content}, expected at most {CONTENT}; "
                 "use the release of tidings that wrote it, or a later one"
             )
-        is_doubled |= isinstance(part, About) and part.content < 5
+        is_doubled |= isinstance(part, CheckpointSummary) and part.content < 5
         _take(state, part)
     if is_doubled:
         state.drop_texts()
@@ -147,7 +157,7 @@ def read(folder: Path, mark: EndMark | None, *, accepts_loss: bool = False) -> J
     return state
 
 
-def read_about(folder: Path, mark: EndMark | None) -> About | None:
+def read_about(folder: Path, mark: EndMark | None) -> CheckpointSummary | None:
     """The first part of the checkpoint of a log with this end mark; None if no checkpoint was
     written yet."""
     path = folder / NAME
@@ -159,7 +169,7 @@ def read_about(folder: Path, mark: EndMark | None) -> About | None:
         return None
     record = next(_records(data))
     about = None if record is None else _decoder.decode(record)
-    if not isinstance(about, About):
+    if not isinstance(about, CheckpointSummary):
         raise Damaged(f"the checkpoint {path} is corrupt or has an unknown format")
     return about
 
@@ -208,7 +218,7 @@ def in_groups(records: Iterable[bytes], most: int) -> Iterator[list[bytes]]:
 
 
 def _take(state: JournalState, part: Part) -> None:
-    if isinstance(part, Bulks):
+    if isinstance(part, CheckpointBulks):
         for one in part.part.values():
             integer, many = state.integer, len(state.bulks)
             state.adopt(one.bulk)
@@ -217,21 +227,21 @@ def _take(state: JournalState, part: Part) -> None:
                 nodes, ids = state.list_ended(many)
                 nodes.update(one.nodes)
                 ids.update(one.ids)
-    elif isinstance(part, Nodes):
+    elif isinstance(part, CheckpointNodes):
         state.nodes.update(part.part)
-    elif isinstance(part, Counters):
+    elif isinstance(part, CheckpointCounters):
         state.counters.update(part.part)
-    elif isinstance(part, Publishers):
+    elif isinstance(part, CheckpointPublishers):
         state.publishers.update(part.part)
-    elif isinstance(part, Removed):
+    elif isinstance(part, CheckpointRemoved):
         state.history.gone.update(part.part)
         state.history.around += sum(one.size for one in part.part.values())
-    elif isinstance(part, Sources):
+    elif isinstance(part, CheckpointSources):
         state.sources.update(part.part)
-    elif isinstance(part, Cursors):
+    elif isinstance(part, CheckpointCursors):
         for key, cursor in part.part.items():
             state.set_cursor(key, cursor)
-    elif isinstance(part, Subscriptions):
+    elif isinstance(part, CheckpointSubscriptions):
         state.subscriptions.update(part.part)
     else:
         state.at, state.serial, state.last_node = part.at, part.serial, part.last_node
@@ -241,7 +251,7 @@ def _take(state: JournalState, part: Part) -> None:
         state.term = part.term
 
 
-def _history(about: About) -> History:
+def _history(about: CheckpointSummary) -> History:
     """The history, without the removed nodes. A checkpoint of an older release has no history, so
     the history begins with the present state."""
     past = about.history
@@ -254,7 +264,7 @@ def _history(about: About) -> History:
 def _encode_part(part: Part) -> Iterator[bytes]:
     """Encode a part; as long as the result is too large, the part is split into halves."""
     data = msgspec.msgpack.encode(part)
-    if len(data) <= GROUP_BYTES or isinstance(part, About) or len(part.part) == 1:
+    if len(data) <= GROUP_BYTES or isinstance(part, CheckpointSummary) or len(part.part) == 1:
         yield data
         return
     items = list(part.part.items())
@@ -264,17 +274,24 @@ def _encode_part(part: Part) -> Iterator[bytes]:
 
 def _parts(state: JournalState) -> Iterator[Part]:
     history = state.history
-    past = Past(*(getattr(history, name) for name in Past.__struct_fields__))
-    yield About(
+    past = StoredHistory(*(getattr(history, name) for name in StoredHistory.__struct_fields__))
+    yield CheckpointSummary(
         state.at, state.serial, state.last_node, state.lives, CONTENT, past, state.integer,
         state.lost, state.log, state.term,
     )  # fmt: skip
     if living := state.living_bulks():
-        yield Bulks({one.first: AdoptedPart(one, [*nodes], [*ids]) for one, nodes, ids in living})
-    for kind, table in ((Nodes, own_part(state.nodes)), (Counters, state.counters),
-                        (Publishers, state.publishers), (Removed, history.gone),
-                        (Sources, state.sources), (Cursors, state.cursors),
-                        (Subscriptions, own_part(state.subscriptions))):  # fmt: skip
+        yield CheckpointBulks(
+            {one.first: AdoptedPart(one, [*nodes], [*ids]) for one, nodes, ids in living}
+        )
+    for kind, table in (
+        (CheckpointNodes, own_part(state.nodes)),
+        (CheckpointCounters, state.counters),
+        (CheckpointPublishers, state.publishers),
+        (CheckpointRemoved, history.gone),
+        (CheckpointSources, state.sources),
+        (CheckpointCursors, state.cursors),
+        (CheckpointSubscriptions, own_part(state.subscriptions)),
+    ):
         items = iter(table.items())
         while part := dict(islice(items, PART)):
             yield kind(part)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ import msgspec
 
 from tidings.model import Id
 from tidings.routing.protocol import Mark, pack_marks
-from tidings.routing.root import Block, Cursor, Gone, Progress, Record
+from tidings.routing.root import Block, Cursor, Progress, Record, RemovedNode
 from tidings.store.journal.rows import SUBSCRIPTIONS, Rows, decode_rows
 
 NOTIFICATION, THING = b"N", b"T"
@@ -72,7 +72,7 @@ class Dropped(msgspec.Struct, frozen=True, array_like=True, tag="dropped"):
     node."""
 
     node: int
-    gone: Gone = Gone(0)
+    gone: RemovedNode = RemovedNode(0)
     named: bool = False
     integer: bool = False
 

@@ -42,12 +42,12 @@ from tidings.routing.root import (
     Block,
     Confirmation,
     Cursor,
-    Gone,
     History,
     Memory,
     Placed,
     Places,
     Record,
+    RemovedNode,
 )
 from tidings.store import folder
 from tidings.store.groups import START, GroupLog
@@ -62,7 +62,7 @@ from tidings.store.journal.state import JournalState
 from tidings.store.journal.upkeep import Upkeep, walk_to
 from tidings.store.layered import own_part
 from tidings.store.owner import (
-    Serving,
+    CommandServer,
     Take,
     TakeDeclaration,
     TakeSnapshot,
@@ -116,7 +116,7 @@ class FileJournal:
         """Sentences about data that was missing when the journal was opened."""
         self._lock = threading.Lock()  # for the files
         self._listener: socket.socket | None = None
-        self._serving: Serving | None = None
+        self._serving: CommandServer | None = None
         self._held = self._hold()
         try:
             if listens:
@@ -142,9 +142,9 @@ class FileJournal:
         self, take: Take, adopt: TakeSnapshot, welcome: Welcome, declare: TakeDeclaration
     ) -> None:
         """Accept changes, snapshots and declarations from commands, and connections from pipelines:
-        see `Serving`."""
+        see `CommandServer`."""
         if self._listener is not None:
-            self._serving = Serving(
+            self._serving = CommandServer(
                 self.path, self._listener, take, "rendezvous point", adopt=adopt, welcome=welcome,
                 declare=declare,
             )  # fmt: skip
@@ -263,7 +263,7 @@ class FileJournal:
     def set_owners(self, node: int, owners: tuple[str, ...]) -> None:
         self._give(t.Owned(node, owners))
 
-    def drop_node(self, node: int, gone: Gone) -> None:
+    def drop_node(self, node: int, gone: RemovedNode) -> None:
         self._give(t.Dropped(node, gone, self._is_named(node), self._integer))
 
     def _is_named(self, node: int) -> bool:

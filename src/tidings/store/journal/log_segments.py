@@ -25,7 +25,7 @@ from tidings.routing.protocol import Limits
 from tidings.store.groups import Packed, RecordPlace
 from tidings.store.journal import entries as t
 from tidings.store.journal.block_records import PackedBlock
-from tidings.store.journal.mark_index import MarkIndex, Span, SpanColumn
+from tidings.store.journal.mark_index import MarkIndex, RecordSpan, SpanColumn
 
 LINGER = 60.0  # seconds to keep unneeded notifications, for subscribers that reconnect
 SMALL = 64 << 10  # bytes below which the growing segment is not dropped
@@ -55,7 +55,7 @@ class LogSegment:
     def add(self, records: Iterable[bytes | Packed | None], places: Iterable[RecordPlace]) -> None:
         """Index the notifications of a group."""
         marks: list[bytes] = []
-        spans: list[Span] = []
+        spans: list[RecordSpan] = []
         for record, place in zip(records, places, strict=True):
             if isinstance(record, PackedBlock):
                 self.serial = max(self.serial, record.serial)
@@ -70,7 +70,7 @@ class LogSegment:
             if many:
                 start = t.HEAD.size + name
                 marks.append(record[start : start + 16 * many])
-                spans.append(Span(place.start, place.end, many))
+                spans.append(RecordSpan(place.start, place.end, many))
         if spans:
             self.marks.add(b"".join(marks), spans)
 

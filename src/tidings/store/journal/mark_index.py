@@ -40,14 +40,14 @@ class Chunk(NamedTuple):
 
 
 class SpanColumn(IntEnum):
-    """The columns of an array of spans: the fields of `Span`."""
+    """The columns of an array of spans: the fields of `RecordSpan`."""
 
     START = 0
     END = 1
     MARKS = 2
 
 
-class Span(NamedTuple):
+class RecordSpan(NamedTuple):
     """The position of a record, and its number of marks."""
 
     start: int
@@ -55,7 +55,7 @@ class Span(NamedTuple):
     marks: int
 
 
-Spans = Sequence[Span] | Numbers  # an array has a row for each span
+Spans = Sequence[RecordSpan] | Numbers  # an array has a row for each span
 
 
 class Recent(NamedTuple):

@@ -1,7 +1,7 @@
 """Numbers the notifications of committed batches, each batch once.
 
     numbers/lock    held while a batch is accepted
-    numbers/*.log   Taken: outbox, batch, attempt, the number before the first, counts
+    numbers/*.log   AcceptedBatch: outbox, batch, attempt, the number before the first, counts
                     Counters: the state at the beginning of a file, so that older files can go
 
 A pipeline commits a batch to its outbox, and then calls `accept`. For each node of the batch, the
@@ -41,7 +41,7 @@ Numbers = dict[int, int]
 Floor = Callable[[], Mapping[int, int]]
 
 
-class Taken(msgspec.Struct, frozen=True, array_like=True, tag="taken"):
+class AcceptedBatch(msgspec.Struct, frozen=True, array_like=True, tag="taken"):
     """A batch that was accepted: the last number of each node before the batch, and how many
     numbers each node got."""
 
@@ -56,10 +56,12 @@ class Counters(msgspec.Struct, frozen=True, array_like=True, tag="counters"):
     """The last number of each node, and the last batch of each outbox."""
 
     counters: bytes
-    taken: list[Taken]
+    taken: list[AcceptedBatch]
 
 
-_decoder: msgspec.msgpack.Decoder[Taken | Counters] = msgspec.msgpack.Decoder(Taken | Counters)
+_decoder: msgspec.msgpack.Decoder[AcceptedBatch | Counters] = msgspec.msgpack.Decoder(
+    AcceptedBatch | Counters
+)
 
 
 class Accepting:
@@ -70,7 +72,7 @@ class Accepting:
         self._segment_bytes = segment_bytes
         self._log: GroupLog | None = None  # None if nothing was read yet, or after a failure
         self._counters: Numbers = {}
-        self._taken: dict[str, Taken] = {}
+        self._taken: dict[str, AcceptedBatch] = {}
         self._state_bytes = 0  # the size of the counters when they were last written
 
     def accept(
@@ -100,7 +102,7 @@ class Accepting:
                     states = states or number > self._counters.get(node, 0)
                     self._counters[node] = max(self._counters.get(node, 0), number)
             found = {node: self._counters.get(node, 0) for node in counts}
-            taken = Taken(outbox, batch, attempt, pack_counts(found), pack_counts(counts))
+            taken = AcceptedBatch(outbox, batch, attempt, pack_counts(found), pack_counts(counts))
             self._append(log, taken, states=states)
             return found
 
@@ -164,7 +166,7 @@ class Accepting:
         self._log = log
         return log
 
-    def _decode(self, record: bytes) -> Taken | Counters:
+    def _decode(self, record: bytes) -> AcceptedBatch | Counters:
         try:
             return _decoder.decode(record)
         except msgspec.DecodeError as problem:
@@ -173,7 +175,7 @@ class Accepting:
                 "that release"
             ) from None
 
-    def _apply(self, thing: Taken | Counters, size: int) -> None:
+    def _apply(self, thing: AcceptedBatch | Counters, size: int) -> None:
         if isinstance(thing, Counters):
             self._counters = unpack_counts(thing.counters)
             self._taken = {one.outbox: one for one in thing.taken}
@@ -184,7 +186,7 @@ class Accepting:
             self._counters[node] = before[node] + count
         self._taken[thing.outbox] = thing
 
-    def _append(self, log: GroupLog, taken: Taken, *, states: bool) -> None:
+    def _append(self, log: GroupLog, taken: AcceptedBatch, *, states: bool) -> None:
         """Append a batch; if `states` is true, append all counters before the batch."""
         record = msgspec.msgpack.encode(taken)
         if not states:

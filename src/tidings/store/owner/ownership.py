@@ -10,7 +10,7 @@ from tidings.files import release_lock
 from tidings.model import Id
 from tidings.store import folder as f
 from tidings.store.owner.owner_socket import listen
-from tidings.store.owner.serving import Serving, Take, TakeDeclaration
+from tidings.store.owner.serving import CommandServer, Take, TakeDeclaration
 
 
 class Ownership:
@@ -31,7 +31,7 @@ class Ownership:
         self._held = f.own(folder)
         try:
             catch_up()
-            self._serving = Serving(
+            self._serving = CommandServer(
                 folder, listen(folder), take, "pipeline", give_up, declare=declare
             )
         except BaseException:

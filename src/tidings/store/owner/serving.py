@@ -26,7 +26,7 @@ TakeDeclaration = Callable[[s.Declare], "Future[int]"]
 Welcome = Callable[[socket.socket], None]
 
 
-class Serving:
+class CommandServer:
     """Answers commands until `stop` is called."""
 
     def __init__(

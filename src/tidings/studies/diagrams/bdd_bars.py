@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tidings.studies.bars import Bar, at_least, at_most, is_true, none_of, reported
+from tidings.studies.bars import Bar, at_least, at_most, is_true, none_of, without_target
 from tidings.studies.diagrams.bdd_report import DiagramRun, SweepPoint
 from tidings.studies.diagrams.found_coverings import Coverings
 from tidings.studies.diagrams.small_domains import SmallDomain
@@ -34,7 +34,7 @@ def list_bars(
             note=f"all {domain.pairs:,} pairs of {domain.filters} filters ({domain.wide} of them "
             f"wide), each on all {domain.events:,} events of a small domain",
         ),
-        reported(
+        without_target(
             "coverings by brute force: share that is found",
             domain.found / max(1, domain.coverings),
             note=f"{domain.found:,} of {domain.coverings:,}; the others only make headers longer",
@@ -50,7 +50,7 @@ def _bars_of(run: DiagramRun) -> Iterator[Bar]:
             f"{name}: events per second, against trees of sets", TIMES, run.speedup, " times"
         )
     else:
-        yield reported(
+        yield without_target(
             f"{name}: events per second, against the index of boxes", run.speedup,
             note=f"the target of {TIMES} times does not apply: an index of boxes serves these "
             "filters, and is faster; diagrams are used only on request",
@@ -59,9 +59,13 @@ def _bars_of(run: DiagramRun) -> Iterator[Bar]:
         f"{name}: node steps with implications, share of those without", SHARE, run.step_share,
         note="without implications, equal parts of filters are merged as well",
     )  # fmt: skip
-    yield reported(f"{name}: node steps, share of those of each filter alone", run.apart_share)
-    yield reported(f"{name}: node steps, measured order against unmeasured", run.ordered_steps)
-    yield reported(f"{name}: tests, measured order against unmeasured", run.ordered_tests)
+    yield without_target(
+        f"{name}: node steps, share of those of each filter alone", run.apart_share
+    )
+    yield without_target(
+        f"{name}: node steps, measured order against unmeasured", run.ordered_steps
+    )
+    yield without_target(f"{name}: tests, measured order against unmeasured", run.ordered_tests)
     total = run.parse_seconds + run.build_seconds + run.link_seconds
     building = f"{name}: seconds to parse, build and link {run.filters:,} filters"
     if run.filters >= FILTERS:
@@ -70,14 +74,14 @@ def _bars_of(run: DiagramRun) -> Iterator[Bar]:
         yield Bar(building, f"at most {SECONDS} for {FILTERS:,} filters", total, None)
     yield at_most(f"{name}: nodes of the largest diagram", NODES, run.most_nodes)
     yield none_of(f"{name}: filters left out, as they exceed a budget", run.left_out)
-    yield reported(
+    yield without_target(
         f"{name}: filters split into parts", run.split,
         note=f"{run.too_large:,} of them because one diagram would have more than {NODES} nodes, "
         "the others because their parts occur in other filters",
     )  # fmt: skip
-    yield reported(f"{name}: bytes of memory per edge", run.bytes_per_edge)
+    yield without_target(f"{name}: bytes of memory per edge", run.bytes_per_edge)
 
 
 def _coverings(one: Coverings) -> Iterator[Bar]:
-    yield reported(f"{one.workload}: coverings, without the walk", one.before)
+    yield without_target(f"{one.workload}: coverings, without the walk", one.before)
     yield at_least(f"{one.workload}: coverings, with the walk", one.before, one.after)

@@ -177,7 +177,7 @@ def _learn(
     rng = random.Random(len(trees))
     for _ in range(LEARNT):
         linked.match(draw_event(rng), dead)
-    ordered = Diagrams.build(trees, terms, linked.measured())
+    ordered = Diagrams.build(trees, terms, linked.read_measured())
     ordered.link()
     return ordered
 

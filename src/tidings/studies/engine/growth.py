@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tidings.studies.engine.match_report import Growth, MatchRun
+from tidings.studies.engine.match_report import GrowthExponent, MatchRun
 
 
-def match_growth(runs: Sequence[MatchRun]) -> Growth:
+def match_growth(runs: Sequence[MatchRun]) -> GrowthExponent:
     """The growth of times over runs that differ in the number of filters."""
     sizes = [run.filters for run in runs]
     counted = [run.counts.median for run in runs if run.counts is not None]
-    return Growth(
+    return GrowthExponent(
         workload=runs[0].workload,
         threads=runs[0].threads,
         smallest=min(sizes),

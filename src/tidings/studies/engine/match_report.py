@@ -87,7 +87,7 @@ class MatchRun(msgspec.Struct, frozen=True):
     """The tests that were evaluated; None if they were not counted."""
 
 
-class Growth(msgspec.Struct, frozen=True):
+class GrowthExponent(msgspec.Struct, frozen=True):
     """The exponent e of time ~ filters**e over the sizes of one workload."""
 
     workload: str
@@ -105,4 +105,4 @@ class MatchReport(msgspec.Struct, frozen=True):
 
     machine: MachineInfo
     runs: list[MatchRun]
-    growth: list[Growth]
+    growth: list[GrowthExponent]

@@ -20,7 +20,7 @@ from tidings.model import EnvironmentProblem
 from tidings.studies.engine.growth import match_growth
 from tidings.studies.engine.match_report import (
     Evaluations,
-    Growth,
+    GrowthExponent,
     Latency,
     MatchReport,
     MatchRun,
@@ -74,7 +74,7 @@ def bench_matching(
     make = engine or new_matcher
     events = events or batch * max(threads)
     runs: list[MatchRun] = []
-    growth: list[Growth] = []
+    growth: list[GrowthExponent] = []
     for name in names:
         mine: list[MatchRun] = []
         for size in sizes:

@@ -125,10 +125,10 @@ class Broker:
         limit = time.monotonic() + _PATIENCE
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > limit:
-                raise EnvironmentProblem(f"the broker does not start: {self.said()}")
+                raise EnvironmentProblem(f"the broker does not start: {self.read_log()}")
             time.sleep(0.02)
 
-    def said(self) -> str:
+    def read_log(self) -> str:
         """The end of the broker's log."""
         return (self.folder / "broker.log").read_text()[-2000:]
 

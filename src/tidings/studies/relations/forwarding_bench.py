@@ -29,7 +29,7 @@ from tidings.network import Forwarder, FrameCache, Link, load_scan_kernels
 from tidings.relations import SemanticStore, Term, encode_terms
 from tidings.routing.early import LEAST_BODY, Early, SentBodies, encode_early
 from tidings.routing.forwarding import Forwarding, Mode, Name, Router
-from tidings.routing.learning import Learning, Serving
+from tidings.routing.learning import EarlySettings, Learning
 from tidings.routing.protocol import frames, make_front, messages as m
 from tidings.studies.workloads.checking import WrongMatches
 from tidings.studies.workloads.draws import draw_bounded_zipf
@@ -92,7 +92,7 @@ class RouterPath:
         self.router.drain_outgoing()
         self.forwarder = Forwarder(self.router)
         if learns:
-            self.forwarder.learning = Learning(self.router, Serving(SemanticStore()), 0.0)
+            self.forwarder.learning = Learning(self.router, EarlySettings(SemanticStore()), 0.0)
         self.cache = FrameCache()
         self.wires: dict[Name, _Null] = {}
         self.links: dict[Name, Link] = {}

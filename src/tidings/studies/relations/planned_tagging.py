@@ -31,7 +31,7 @@ from tidings.filters import parse
 from tidings.matching import load_kernels
 from tidings.preprocessing import Contents, ExtraFields, Kind
 from tidings.relations import Reading, RelationSettings
-from tidings.relations.merit import ExactTable, Found
+from tidings.relations.merit import ExactTable, MatchedIds
 from tidings.routing.protocol import Limits, messages as m
 from tidings.routing.root import Rendezvous
 from tidings.store.journal import FileJournal
@@ -129,7 +129,7 @@ class _Root:
         self._table.merge()
         # for each topic: the stored answers, their nodes, and the lowest nodes; None instead of the
         # lowest nodes if other nodes can match
-        self._plans: dict[str, tuple[Found, list[Hashable], list[int] | None]] = {}
+        self._plans: dict[str, tuple[MatchedIds, list[Hashable], list[int] | None]] = {}
         self._nodes = len(filters)
         self._stamp = 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidings.studies.bars import Bar, at_least, at_most, none_of, reported
+from tidings.studies.bars import Bar, at_least, at_most, none_of, without_target
 from tidings.studies.relations.live_overload import LiveOverloadReport
 from tidings.studies.relations.overload_bench import OverloadReport
 from tidings.studies.relations.related_bench import RELATED
@@ -34,7 +34,7 @@ def _bars_of(report: RelationsReport) -> Iterator[Bar]:
         "fast path: rate against Matcher.match, messages served at once", TIMES, report.speedup,
         " times", note="these messages have a plan; the next bar is for all messages",
     )  # fmt: skip
-    yield reported(
+    yield without_target(
         "fast path: rate against Matcher.match, average of all messages", report.first_speedup,
         note=f"with and without a plan ({report.planned:.1%} have one), and with the time to make "
         f"plans; the target of {TIMES} times is for messages that are served at once",
@@ -42,14 +42,14 @@ def _bars_of(report: RelationsReport) -> Iterator[Bar]:
     yield at_most("store: nodes, share of the distinct filters", STORE_SHARE, report.store_share)
     for row in report.forwarding:
         name = f"router: time with relations against without, {row.body:,} bytes"
-        yield reported(name, row.learning_micros / row.plain_micros)
+        yield without_target(name, row.learning_micros / row.plain_micros)
         if row.early_micros is not None:
-            yield reported(f"{name}, early bodies", row.early_micros / row.plain_micros)
+            yield without_target(f"{name}, early bodies", row.early_micros / row.plain_micros)
     yield at_least(f"related deliveries at {RELATED}: recall", RECALL, report.related.recall)
     for one in report.related_limits:
-        yield reported(f"related deliveries at {one.limit}: precision", one.precision)
+        yield without_target(f"related deliveries at {one.limit}: precision", one.precision)
         if one.limit != RELATED:
-            yield reported(f"related deliveries at {one.limit}: recall", one.recall)
+            yield without_target(f"related deliveries at {one.limit}: recall", one.recall)
 
 
 def _overload_bars(overload: OverloadReport | LiveOverloadReport) -> Iterator[Bar]:

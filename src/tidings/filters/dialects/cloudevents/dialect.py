@@ -90,10 +90,10 @@ class _Reader:
             case "sql":
                 return self.sql(body, at)
             case "named":
-                return self.named(body, at)
+                return self.build_named(body, at)
         self.fail(at, kind, f"one of {_KINDS}")
 
-    def named(self, body: Any, at: str) -> Expression:
+    def build_named(self, body: Any, at: str) -> Expression:
         """Parse `named`, an object of names and filters: all filters must be true, and each is a
         named part."""
         if not isinstance(body, dict) or not body:

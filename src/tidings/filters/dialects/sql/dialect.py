@@ -372,7 +372,7 @@ class _Parser:
             if token.word in ("EXISTS", "FORALL"):
                 return self.quantifier()
             if token.word == "NAMED":
-                return self.named()
+                return self.build_named()
             return self.any_of() if token.word == "ANY" else self.call()
         if token.word in _CONSTANTS:
             self.next()
@@ -465,7 +465,7 @@ class _Parser:
         # a condition is true for all elements if it is false for none
         return Not(self.build.some_element(items, name, Not(body), start))
 
-    def named(self) -> Expression:
+    def build_named(self) -> Expression:
         """Parse `named('late', condition)`: a condition with a name."""
         word = self.next()
         self.next()
@@ -478,7 +478,7 @@ class _Parser:
         condition = self.close(self.expression(_OR), mark)
         self.take(")", "AND, OR or a closing bracket after the condition of named")
         self.height += 1
-        return self.build.named(name, condition, (name_at, at), word.position)
+        return self.build.build_named(name, condition, (name_at, at), word.position)
 
     def any_of(self) -> Expression:
         """Parse `any(list)`, which stands for some element of the list in the test around it."""

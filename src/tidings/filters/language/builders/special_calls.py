@@ -61,7 +61,7 @@ class Builder(CallBuilder):
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
         self.fail(f"there is no function '{name[:40]}'{hint}", at)
 
-    def named(
+    def build_named(
         self, name: Expression, condition: Expression, places: tuple[int, int], at: int
     ) -> Expression:
         """Build a condition with a name."""

@@ -42,7 +42,7 @@ ALL_STEPS, ALL_NODES = 1 << 25, 1 << 19  # the most steps and nodes for all filt
 MOST_CUTS = 4_096  # the most cuts of a term; the masks of its tests have one bit for each cut
 
 
-class Plan(msgspec.Struct, frozen=True):
+class DiagramPlan(msgspec.Struct, frozen=True):
     """Units and gates, together called signals, have one numbering: first all units, then all
     gates, and each gate comes after its parts."""
 
@@ -65,7 +65,7 @@ def plan_filters(
     *,
     merge: bool = True,
     budget: int = BUDGET,
-) -> Plan:
+) -> DiagramPlan:
     """Plan the diagrams of filters, given as (slot, tree of tests). If `merge` is false, equal
     units are not merged."""
     given, left_out = _admit(filters)
@@ -232,7 +232,7 @@ class _Planner:
         outputs: Sequence[tuple[int, int]],
         decided: list[tuple[int, bool]],
         left_out: list[int],
-    ) -> Plan:
+    ) -> DiagramPlan:
         first = len(self._units)
 
         def number(place: int) -> int:
@@ -242,7 +242,7 @@ class _Planner:
         placed = [(slot, number(place)) for slot, place in outputs]
         are_shared = [kind.is_shared for kind in self._unit_kinds]
         most = max((kind.nodes for kind in self._unit_kinds), default=0)
-        return Plan(
+        return DiagramPlan(
             self._tests, self._units, are_shared, gates, placed, decided, sorted(left_out),
             self._split, self._too_large, most,
         )  # fmt: skip

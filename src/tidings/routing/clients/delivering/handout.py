@@ -12,14 +12,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
 from tidings.routing.clients.confirming import Confirming
-from tidings.routing.clients.delivering.ordering import Held, Ordering
+from tidings.routing.clients.delivering.ordering import HeldNotification, Ordering
 from tidings.routing.clients.delivering.pieces import Pieces
 from tidings.routing.clients.items import Delivery, Interrupted, Item, Lost, Resumed
 from tidings.routing.clients.publisher import without_incarnation
 from tidings.routing.clients.tracking import Stages
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.contents.bodies import About, unwrap
-from tidings.routing.protocol.contents.related import Related, find_related
+from tidings.routing.protocol.contents.relation_reasons import Related, find_related
 
 RECENT = 4096  # notifications remembered to find duplicates: more than a publisher has in flight
 
@@ -83,7 +83,7 @@ class HandOut:
             self._tell_late(message.serial)
         else:
             order.reach(marks, message.serial, tracker)
-            held = Held(message.serial, message, matched, related)
+            held = HeldNotification(message.serial, message, matched, related)
             order.hold(held, now, is_requested=is_requested)
 
     def take_next(
@@ -175,7 +175,7 @@ class HandOut:
         if len(recent) > RECENT:
             del recent[next(iter(recent))]
         if about.piece is not None or (stamp and self._pieces):
-            whole = self._put_together(identity[0], message, about, payload)
+            whole = self._complete_payload(identity[0], message, about, payload)
             if whole is None:
                 return
             payload = whole
@@ -186,7 +186,7 @@ class HandOut:
             Delivery(epoch, serial, payload, matched, about.subject, time, content, types, related)
         )
 
-    def _put_together(
+    def _complete_payload(
         self, publisher: str, message: m.Notification, about: About, payload: bytes
     ) -> bytes | None:
         """The payload of a notification. For a piece: the whole payload if this was the last

@@ -35,10 +35,10 @@ from typing import NamedTuple
 
 from tidings.routing.clients.tracking import Stages, cut_ranges
 from tidings.routing.protocol import messages as m
-from tidings.routing.protocol.contents.related import Related
+from tidings.routing.protocol.contents.relation_reasons import Related
 
 
-class Held(NamedTuple):
+class HeldNotification(NamedTuple):
     """A notification that is held back, the filters that it matches and, if it matches none, how it
     is related to the filter."""
 
@@ -65,7 +65,9 @@ class Ordering:
     """The notifications that one subscriber holds back."""
 
     def __init__(self) -> None:
-        self._held: list[tuple[int, int, Held]] = []  # a heap, by serial and order of arrival
+        self._held: list[
+            tuple[int, int, HeldNotification]
+        ] = []  # a heap, by serial and order of arrival
         self._count = 0
         self._doubt = False  # whether notifications before the next one might be missing
         self._after = 0  # the first serial that came over the link since the doubt began
@@ -151,7 +153,7 @@ class Ordering:
         """Are notifications held back only because the tracker may not know all missing numbers?"""
         return bool(self._held) and self.frontier(tracker) == self.counted
 
-    def hold(self, one: Held, now: float, *, is_requested: bool) -> None:
+    def hold(self, one: HeldNotification, now: float, *, is_requested: bool) -> None:
         """Hold a notification back. A requested notification may have been sent before the doubt
         began, so its serial does not help to end the doubt."""
         if self._doubt and not self._after and not is_requested:
@@ -161,7 +163,7 @@ class Ordering:
         self._count += 1
         heapq.heappush(self._held, (one.serial, self._count, one))
 
-    def release(self, upto: int | None = None) -> Iterator[Held]:
+    def release(self, upto: int | None = None) -> Iterator[HeldNotification]:
         """Take out the held notifications up to a serial, or all of them, in order."""
         while self._held and (upto is None or self._held[0][0] <= upto):
             yield heapq.heappop(self._held)[2]

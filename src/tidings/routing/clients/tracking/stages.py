@@ -25,7 +25,7 @@ from tidings.routing.clients.tracking.tracker import Tracker
 from tidings.routing.protocol.messages import Mark, Range, Step
 
 
-class Past(msgspec.Struct):
+class EarlierMeaning(msgspec.Struct):
     """An earlier meaning: it applies to the serials above `after`, up to `upto`. `missing` is how
     many of its notifications are missing."""
 
@@ -45,7 +45,9 @@ class Stages:
     def __init__(self, counts: Mapping[int, int] | None = None) -> None:
         self.now = Tracker(counts or {})
         self._since = 0  # the serial after which the present meaning begins
-        self._past: list[Past] = []  # earlier meanings with missing notifications, in order
+        self._past: list[
+            EarlierMeaning
+        ] = []  # earlier meanings with missing notifications, in order
 
     def advance(self, step: Step, complete: int, missing: int) -> None:
         """Begin another meaning. In the present meaning, nothing is missing up to the serial
@@ -56,7 +58,7 @@ class Stages:
         if step.serial > self._since and missing > 0:
             late = {node for node, serial in step.ended.items() if serial <= complete}
             self.now.learn({node: many for node, many in step.ends.items() if node not in late})
-            self._past.append(Past(self._since, step.serial, self.now, missing))
+            self._past.append(EarlierMeaning(self._since, step.serial, self.now, missing))
         self.now, self._since = Tracker(step.begins), step.serial
 
     def arrive(self, serial: int) -> None:

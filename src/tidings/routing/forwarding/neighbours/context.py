@@ -12,7 +12,7 @@ from tidings.routing.forwarding.neighbours.accounts import Account
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.digests import Tally
 from tidings.routing.protocol.limits import Limits
-from tidings.routing.protocol.lineage import Standing
+from tidings.routing.protocol.lineage import LineageState
 from tidings.routing.protocol.message_merging import merge_messages
 from tidings.routing.protocol.times import Times
 
@@ -56,7 +56,7 @@ class Context:
         self.name = name
         self.times = times
         self.limits = limits
-        self.standing = Standing(times, first_request, hands_on=True)
+        self.standing = LineageState(times, first_request, hands_on=True)
         self.neighbours: dict[Name, Neighbour] = {}
         self.now = 0.0
         self.beyond: Counter[str] = Counter()  # refused requests, by the limit that they exceeded

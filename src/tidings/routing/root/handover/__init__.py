@@ -20,7 +20,7 @@ and broker uses it for its queues. Start at takeover.py.
 """
 
 from tidings.routing.root.handover.correcting import Corrected, Correcting, TagColumns
-from tidings.routing.root.handover.follower_answers import Definition, Following, Heard
+from tidings.routing.root.handover.follower_answers import Definition, FollowerState, Following
 from tidings.routing.root.handover.node_table import number_alone
 from tidings.routing.root.handover.part_columns import Piece
 from tidings.routing.root.handover.takeover import TakeOver
@@ -29,8 +29,8 @@ __all__ = [
     "Corrected",
     "Correcting",
     "Definition",
+    "FollowerState",
     "Following",
-    "Heard",
     "Piece",
     "TagColumns",
     "TakeOver",

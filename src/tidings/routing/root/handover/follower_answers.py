@@ -29,7 +29,7 @@ class Definition(msgspec.Struct, frozen=True):
     preprocessor: str = ""  # the kind of interest, as JSON; empty if filters are the only kind
 
 
-class Heard(NamedTuple):
+class FollowerState(NamedTuple):
     """A follower: when it last asked, and the life and the version that it had."""
 
     time: float
@@ -68,7 +68,7 @@ class Following:
         self._definition = definition
         self._relating = relating
         self._preprocessors: dict[str, Registered] = {}  # by address
-        self.followers: dict[str, Heard] = {}  # by name; silent followers are removed
+        self.followers: dict[str, FollowerState] = {}  # by name; silent followers are removed
 
     def register(self, message: m.Register) -> None:
         """Remember the address of a preprocessor until it stops registering. If
@@ -86,7 +86,7 @@ class Following:
         """How many changes to nodes came after this version of a life; the number of all nodes if
         that is not known."""
         registry = self._registry
-        known = life == registry.history.life and registry.history.changed_since(version)
+        known = life == registry.history.life and registry.history.has_changes_since(version)
         return registry.count_since(version) if known else len(registry)
 
     def list_preprocessors(self) -> list[Registered]:
@@ -105,7 +105,7 @@ class Following:
 
     def _note_follower(self, message: m.Follow) -> None:
         if len(self.followers) < MOST_FOLLOWERS or message.follower in self.followers:
-            heard = Heard(self._context.now, message.life, message.since)
+            heard = FollowerState(self._context.now, message.life, message.since)
             self.followers[message.follower] = heard
 
     def count_followers(self) -> tuple[int, int]:

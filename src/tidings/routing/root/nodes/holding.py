@@ -21,7 +21,7 @@ from tidings.routing.root.nodes.set_aside import SetAside
 from tidings.routing.root.nodes.shared_objects import NodePart, Parts
 
 
-class Held(NamedTuple):
+class HeldNode(NamedTuple):
     """The node of an interest, and the identity of the interest if the node is new. The node is 0
     if the change ends a subscription."""
 
@@ -42,17 +42,17 @@ class Holding(NodePart):
 
     def place(
         self, interests: Sequence[bytes | None], may_go_on: Callable[[], bool] = lambda: True
-    ) -> tuple[int, list[Held]]:
+    ) -> tuple[int, list[HeldNode]]:
         """Place interests, each in a change of its own; instead of an interest, None says that a
         subscription ends. Return the version of the first change, and the nodes. If `may_go_on`
         returns False after an interest, the remaining interests are left out, so fewer nodes than
         interests may be returned, but at least one. The caller must write the changes to the
         journal at once. Raises TidingsError if an interest is refused; then nothing has changed."""
-        first, made, found = 0, list[int](), list[Held]()
+        first, made, found = 0, list[int](), list[HeldNode]()
         try:
             for interest in interests:
                 if interest is None:
-                    version, held = self._interests.take_number(), Held(0, None)
+                    version, held = self._interests.take_number(), HeldNode(0, None)
                 else:
                     version, held = self._place(interest, made)
                 first = first or version
@@ -76,17 +76,17 @@ class Holding(NodePart):
                 self._nodes.want(one.node)
         return first, found
 
-    def _place(self, interest: bytes, made: list[int]) -> tuple[int, Held]:
+    def _place(self, interest: bytes, made: list[int]) -> tuple[int, HeldNode]:
         placed = self._interests.place(interest)
         node = placed.node
         if node in self._graph:
             self._set_aside.bring_back(node)
-            return self._interests.take_number(), Held(node, None)
+            return self._interests.take_number(), HeldNode(node, None)
         made.append(node)
         self._graph.insert(node, placed.parents, placed.children)
         self._caches.change(node)
         self._claims.measure(node, work_of(interest))
-        return node, Held(node, self._interests.identity(node))
+        return node, HeldNode(node, self._interests.identity(node))
 
     def let_go(self, node: int, is_wanted: Callable[[int], bool]) -> None:
         """Record that no named subscription made by a command needs this node any more."""

@@ -19,7 +19,7 @@ import msgspec
 
 from tidings.routing.forwarding.neighbours import Payer
 from tidings.routing.protocol import messages as m
-from tidings.routing.root.history import Gone
+from tidings.routing.root.node_history import RemovedNode
 from tidings.routing.root.nodes.shared_objects import NodePart, Parts
 from tidings.routing.root.records import Record
 from tidings.routing.root.revising import lay_above
@@ -57,7 +57,7 @@ class NodeLifecycle(NodePart):
     def counts_of(self, node: int, under: Iterable[int], since: int) -> dict[int, int]:
         """The counts that changed after a serial: for the nodes in `under`, and for retired nodes
         below `node`."""
-        found = self._counts.changed_since(under, since)
+        found = self._counts.list_changes_since(under, since)
         for number, one in self.retired.items():
             if one.latest > since and node in one.above:
                 found[number] = one.count
@@ -191,7 +191,7 @@ class NodeLifecycle(NodePart):
         exact = 0 if self._relating is None else self._relating.bases.get(node, 0)
         version = self._interests.remove(node)
         count, latest = self._counts.counts.get(node, 0), self._counts.latest.get(node, 0)
-        gone = Gone(version, equal, parents, children if parents else (), count, latest)
+        gone = RemovedNode(version, equal, parents, children if parents else (), count, latest)
         self._claims.remove(node)
         above = self._graph.ancestors(node)
         for one in (node, *equal):  # cached results for equal nodes may depend on this node too
@@ -204,7 +204,7 @@ class NodeLifecycle(NodePart):
         if exact in self._graph and exact not in self._subscriptions.wants:
             self.stop_wanting(exact)  # if only the related node needed it
 
-    def recall_retired(self, gone: Mapping[int, Gone], after: int) -> None:
+    def recall_retired(self, gone: Mapping[int, RemovedNode], after: int) -> None:
         """After a start, restore the removed nodes whose counts changed after a serial, so that
         their counts are reported again."""
         late = [node for node, one in gone.items() if one.latest > after]

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from heapq import merge
 
 from tidings.routing.protocol import messages as m
-from tidings.routing.root.history import Gone, History
+from tidings.routing.root.node_history import History, RemovedNode
 
 PAGE = 2_000  # changes
 PAGE_BYTES = 1 << 20  # bytes of filters in a page
@@ -48,7 +48,7 @@ class Registry:
         self._living.append(node)
         self.history.add(node)
 
-    def drop(self, node: int, gone: Gone) -> None:
+    def drop(self, node: int, gone: RemovedNode) -> None:
         at = bisect_left(self._living, node)
         del self._living[at : at + 1]
         self.history.drop(node, gone)
@@ -86,7 +86,7 @@ class Registry:
         """A page of the answer to a Follow message. `text` returns the filter of a node. Followers
         don't get the `hidden` nodes."""
         history = self.history
-        whole = question.life != history.life or not history.changed_since(question.since)
+        whole = question.life != history.life or not history.has_changes_since(question.since)
         upto = min(question.upto, history.version) if question.after else history.version
         after = max(question.after, 0 if whole else question.since)
         first, last = bisect_right(self._living, after), bisect_right(self._living, upto)

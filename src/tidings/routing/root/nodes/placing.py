@@ -163,7 +163,7 @@ class Placing(NodePart):
         waits until they are. If a crash loses the node, suggestions that rely on it are refused."""
         history, version = self._registry.history, message.version
         newer: Sequence[int] | None = None
-        if message.life == history.life and history.changed_since(version):
+        if message.life == history.life and history.has_changes_since(version):
             newer = self._registry.list_begun(version, MOST_NEWER + len(message.known))
         if newer is not None and message.known:
             newer = sorted({*newer} - {*message.known})

@@ -9,7 +9,7 @@ import asyncio
 import time
 
 from tidings.network import Link
-from tidings.routing.channels import Heard, Repeats
+from tidings.routing.channels import ReceivedMessages, Repeats
 from tidings.routing.protocol import Times, digest, frames, messages as m
 
 NODE = 1
@@ -21,7 +21,7 @@ class IdleRoots:
 
     def __init__(self, times: Times) -> None:
         self._times = times
-        self._repeats, self._heard = Repeats(), Heard()
+        self._repeats, self._heard = Repeats(), ReceivedMessages()
         self._link: Link | None = None
         self._server: asyncio.Server | None = None
         self.subscribed: set[int] = set()
@@ -86,7 +86,7 @@ class IdleSubscribers:
     def __init__(self, times: Times, channels: int) -> None:
         self._times = times
         self._channels = channels
-        self._repeats, self._heard = Repeats(), Heard()
+        self._repeats, self._heard = Repeats(), ReceivedMessages()
         self._link: Link | None = None
         self.pulses = 0  # received pulses that were for all channels
         self.subscribed: set[int] = set()

@@ -8,5 +8,5 @@
     frame_kernels.py   the kernel that lays out the bytes of these frames
     frame_warming.py   loads the kernels for parts and runs before the first of them arrives
 
-Used only inside `broker`, by root.py. Start at framed_rendezvous.py.
+Used only inside `broker`, by root_node.py. Start at framed_rendezvous.py.
 """

@@ -39,7 +39,7 @@ class Growing(Protocol):
         """Index values again, because the semantic store has grown."""
 
 
-class Asking:
+class NameLookup:
     """Asks one dictionary on behalf of one semantic store."""
 
     def __init__(self, semantic: SemanticStore, dictionary: Dictionary) -> None:

@@ -18,7 +18,7 @@ from tidings.routing.forwarding import LOCATOR, Forwarding, Name, Router, Sent
 from tidings.routing.protocol import Times, frames, messages as m
 
 if TYPE_CHECKING:
-    from tidings.routing.learning import Serving
+    from tidings.routing.learning import EarlySettings
 
 OVERLOAD = 4 << 20  # if more bytes wait for a slow node above, nothing is read from below
 CHANNEL_CACHE_BYTES = 1 << 20  # for each other channel with traffic
@@ -44,7 +44,7 @@ class RouterNode(Server):
         routes: Mapping[str, Route] | None = None,
         places: Literal["upstream", "preprocessor"] = "upstream",
         show_token: bool = False,
-        relations: Callable[[], Serving] | None = None,
+        relations: Callable[[], EarlySettings] | None = None,
     ) -> None:
         """For the router's own channel, `upstream` has the addresses of the node above; `hops` has
         the addresses of the other nodes above. `routes` has the hop that each of the other channels

@@ -31,7 +31,7 @@ MOST_AROUND = 1_000_000  # removed nodes and the nodes in their neighbourhoods, 
 MOST_SPANS = 256  # lives whose versions are known
 
 
-class Gone(msgspec.Struct, frozen=True, array_like=True):
+class RemovedNode(msgspec.Struct, frozen=True, array_like=True):
     """A removed node: the version at which it was removed, and its neighbourhood before that."""
 
     version: int
@@ -67,7 +67,7 @@ class History(msgspec.Struct):
     """Stored nodes that are not in the graph, because their filters are refused now."""
     declaration: str = ""
     """The declared attributes with which the nodes were computed."""
-    gone: dict[int, Gone] = {}
+    gone: dict[int, RemovedNode] = {}
     """Removed nodes, in the order of the versions that removed them."""
     around: int = 0
     """The sum of the sizes of the removed nodes."""
@@ -87,7 +87,7 @@ class History(msgspec.Struct):
     def add(self, node: int) -> None:
         self.version = max(self.version, node)
 
-    def drop(self, node: int, gone: Gone) -> None:
+    def drop(self, node: int, gone: RemovedNode) -> None:
         # in journals of older releases, removals have no version
         if not gone.version:
             self.floor = self.renewed = self.version
@@ -116,7 +116,7 @@ class History(msgspec.Struct):
         spans = [*self.spans, (self.base, self.version)]
         return version == self.floor or any(above < version <= upto for above, upto in spans)
 
-    def changed_since(self, version: int) -> bool:
+    def has_changes_since(self, version: int) -> bool:
         """Whether followers can get all changes since a version."""
         return version >= self.renewed and self.knows(version)
 
@@ -131,7 +131,7 @@ class History(msgspec.Struct):
         children."""
         return self._follow(nodes, lambda gone: gone.equal or gone.below)
 
-    def _follow(self, nodes: Iterable[int], to: Callable[[Gone], Iterable[int]]) -> set[int]:
+    def _follow(self, nodes: Iterable[int], to: Callable[[RemovedNode], Iterable[int]]) -> set[int]:
         found: set[int] = set()
         seen: set[int] = set()
         todo = [*nodes]

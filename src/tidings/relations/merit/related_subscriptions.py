@@ -31,8 +31,8 @@ from tidings.relations.semantic import (
     Edge,
     Growth,
     SemanticStore,
-    Span,
     Term,
+    TimeSpan,
     Value,
     Weights,
 )
@@ -255,7 +255,7 @@ class RelatedInterests:
                 if family == STRING:
                     names.append(value)
                 elif family == TIME:
-                    names.append(Span(value, value + (DAY if value % DAY == 0 else 0)))
+                    names.append(TimeSpan(value, value + (DAY if value % DAY == 0 else 0)))
                 else:
                     return None
         if not isinstance(node, Attribute) or len(node.path) != 1 or not names:

@@ -215,14 +215,14 @@ def leave(code: int) -> NoReturn:
 
 def load() -> None:
     """Import the commands of networks, and load what a rendezvous point loads before it listens."""
-    from tidings.broker.released.frame_warming import load_block_kernels
+    from tidings.broker.outgoing_frames.frame_warming import load_block_kernels
     from tidings.channel.interests import load_interest_kernels
     from tidings.cli.app import load_command
     from tidings.matching import load_kernels
 
     for name in ("router", "preprocessor", "publish", "subscribe"):
         load_command(name)
-    for module in ("tidings.broker.root", "tidings.broker.preprocessors", "tests.waiting"):
+    for module in ("tidings.broker.root_node", "tidings.broker.preprocessors", "tests.waiting"):
         importlib.import_module(module)
     for module in ("fields", "functional_validators", "type_adapter"):  # typer imports them late
         importlib.import_module(f"pydantic.{module}")

@@ -21,7 +21,7 @@ FILTERS = [
 
 
 def load_all_kernels() -> None:
-    from tidings.broker.released.frame_warming import load_block_kernels
+    from tidings.broker.outgoing_frames.frame_warming import load_block_kernels
     from tidings.channel.interests import load_interest_kernels
     from tidings.matching import load_kernels
 

@@ -177,7 +177,7 @@ def test_import_brings_nothing_heavy() -> None:
 
 def test_a_router_loads_no_kernels() -> None:
     """They take two thirds of the memory and of the time to start."""
-    _, modules = import_in_a_fresh_process("tidings.broker.router")
+    _, modules = import_in_a_fresh_process("tidings.broker.router_node")
     assert modules.isdisjoint({"numba", "pyarrow"})
 
 

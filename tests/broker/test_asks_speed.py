@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tidings.broker.released.framed_rendezvous import FramedRendezvous
+from tidings.broker.outgoing_frames.framed_rendezvous import FramedRendezvous
 from tidings.channel.interests import ArrayInterests, load_interest_kernels
 from tidings.matching import load_kernels
 from tidings.network import FrameCache

@@ -6,7 +6,7 @@ import random
 
 from tests.store.test_journal_blocks import a_block
 
-from tidings.broker.released.block_frames import FrameRun, encode_block, join_frames
+from tidings.broker.outgoing_frames.block_frames import FrameRun, encode_block, join_frames
 from tidings.routing.protocol import frames
 
 

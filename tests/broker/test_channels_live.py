@@ -15,8 +15,8 @@ from tests.waiting import PATIENCE, until
 from tidings.broker.admission.listen import Address, Door
 from tidings.broker.admission.permissions import ChannelRights, TokenRights
 from tidings.broker.links import hop_name
-from tidings.broker.root import RootNode
-from tidings.broker.router import RouterNode
+from tidings.broker.root_node import RootNode
+from tidings.broker.router_node import RouterNode
 from tidings.network import Agent, Refusal, Subscription, connect, watch
 from tidings.routing.channels import WINDOW, Flow, Route
 from tidings.routing.clients import Delivery

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from tests.broker.test_runs_speed import Bench
 
-from tidings.broker.released.block_frames import join_frames
+from tidings.broker.outgoing_frames.block_frames import join_frames
 from tidings.channel import Part
 from tidings.routing.protocol import messages as m
 from tidings.routing.root import Piece

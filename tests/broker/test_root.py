@@ -10,7 +10,7 @@ from tests.broker.networks import BRIEF, at, payloads, running, started, stopped
 from tests.waiting import until
 
 from tidings.broker.config import load_config, make_node
-from tidings.broker.root import RootNode
+from tidings.broker.root_node import RootNode
 from tidings.model import EnvironmentProblem
 from tidings.network.agent import Refusal, connect
 from tidings.store.journal import FileJournal
@@ -147,7 +147,7 @@ def test_kernels_that_could_not_be_loaded_are_loaded_later(
         await until(lambda: network[0]._takes_parts)
         await stopped(network)
 
-    monkeypatch.setattr("tidings.broker.root.load_block_kernels", load)
-    monkeypatch.setattr("tidings.broker.root.LOAD_AGAIN", 0.01)
+    monkeypatch.setattr("tidings.broker.root_node.load_block_kernels", load)
+    monkeypatch.setattr("tidings.broker.root_node.LOAD_AGAIN", 0.01)
     running(work)
     assert "can't load the kernels for parts" in caplog.text

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tidings.broker.released.block_frames import join_frames
-from tidings.broker.released.frame_warming import load_block_kernels
-from tidings.broker.released.framed_rendezvous import FramedRendezvous
+from tidings.broker.outgoing_frames.block_frames import join_frames
+from tidings.broker.outgoing_frames.frame_warming import load_block_kernels
+from tidings.broker.outgoing_frames.framed_rendezvous import FramedRendezvous
 from tidings.channel.interests import ArrayInterests
 from tidings.network import Forwarder, FrameCache, measure_costs
 from tidings.routing.protocol import Limits, frames, messages as m

@@ -11,7 +11,7 @@ from tests.broker.test_limits import Raw
 from tests.waiting import until
 
 from tidings.broker.admission.permissions import Permissions, TokenRights
-from tidings.broker.root import RootNode
+from tidings.broker.root_node import RootNode
 from tidings.network.agent import Agent, Refusal, Subscription, connect
 from tidings.network.agents import publishing as module
 from tidings.routing.clients.subscriber import Delivery

@@ -15,7 +15,7 @@ from tests.repeats import draws
 from tidings.filters import parse
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import Limits
-from tidings.routing.root import history
+from tidings.routing.root import node_history
 from tidings.routing.root.handover import part_columns
 
 
@@ -260,7 +260,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert not refused(good).refusal
     answer = refused(replace(good, part=2))
     assert answer.refusal == ("found part 2 of batch 3 of 'out', expected part 1 of batch 3")
-    monkeypatch.setattr(history, "MOST_AROUND", 1)
+    monkeypatch.setattr(node_history, "MOST_AROUND", 1)
     for number in range(3):
         root.drop(gone)
         gone = root.place(f"n > {number + 5}")

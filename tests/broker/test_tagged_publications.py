@@ -19,7 +19,7 @@ from tidings.channel.interests import tagging as interests_module
 from tidings.filters import parse
 from tidings.routing.protocol import frames, messages as m, pack_tag
 from tidings.routing.protocol.limits import Limits
-from tidings.routing.root import Block, Record, history
+from tidings.routing.root import Block, Record, node_history
 from tidings.routing.root.handover import correcting
 
 Nodes = dict[int, str]
@@ -244,7 +244,7 @@ def test_a_history_that_is_too_short(tmp_path: Path, monkeypatch: pytest.MonkeyP
     root = Root(tmp_path)
     nodes = [root.place(f"n = {at}") for at in range(6)]
     tag = pack_tag(root.life, root.version, (nodes[0],))
-    monkeypatch.setattr(history, "MOST_AROUND", 2)
+    monkeypatch.setattr(node_history, "MOST_AROUND", 2)
     for node in nodes[:4]:
         root.drop(node)
     (answer,) = root.say(m.Publish("p/1", 1, 1, b"", b"a", tag=tag))

@@ -27,7 +27,7 @@ from tidings.filters import Attributes
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network import Refusal, TimedOut, connect_blocking, server_context
 from tidings.routing.protocol import frames, messages as m
-from tidings.routing.root import history
+from tidings.routing.root import node_history
 from tidings.studies.host.ports import free_ports
 
 TOKENS = {
@@ -191,7 +191,7 @@ def test_parts_that_are_too_old(owner: Owner, monkeypatch: pytest.MonkeyPatch) -
     with connect_blocking(owner.address, times=BRIEF) as agent, ChannelLink(owner.address) as link:
         with agent.subscribe("n > 5"):
             parts = parts_of(link.changes(), 2, 3)
-            monkeypatch.setattr(history, "MOST_AROUND", 0)
+            monkeypatch.setattr(node_history, "MOST_AROUND", 0)
         eventually(lambda: not link.changes().changes)  # nobody wants the node any more
         with pytest.raises(Outdated, match="is unknown or too old") as found:
             link.hand_over(parts)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import tidings.matching
-from tidings.matching.jit import compiling
+from tidings.matching.jit import kernel_compiler
 
 DAY = 24 * 3600
 SORTS = {"sort", "argsort", "sorted", "unique", "median", "percentile", "quantile"}
@@ -34,9 +34,9 @@ def test_other_sources_have_another_folder(tmp_path: Path) -> None:
         (folder / "below").mkdir(parents=True)
         for name, text in files.items():
             (folder / name).write_text(text)
-        names.add(compiling.sources_digest(folder))
+        names.add(kernel_compiler.sources_digest(folder))
         (folder / "notes.txt").write_text("no source")
-        names.add(compiling.sources_digest(folder))
+        names.add(kernel_compiler.sources_digest(folder))
     assert len(names) == 6
 
 
@@ -45,7 +45,7 @@ def test_a_kernel_is_kept_where_its_folder_says() -> None:
     from tidings.matching.segments.join_kernels import join_all
     from tidings.matching.tallies.tag_kernels import sort_lists
 
-    folders = compiling.kernel_folders()
+    folders = kernel_compiler.kernel_folders()
     assert Path(join_all._cache.cache_path) == folders["segments"]
     assert Path(sort_lists._cache.cache_path) == folders["tallies"]
 
@@ -65,7 +65,7 @@ def test_copies_of_the_same_sources_share_their_kernels(
     """A kernel of another clone is not compiled again; one of other sources is, even if only the
     constants in another file of its folder differ."""
     monkeypatch.setenv("TIDINGS_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(compiling.cache_folder()))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(kernel_compiler.cache_folder()))
     found = []
     for clone, more, constant in (
         ("one", "", 1), ("two", "", 1), ("other", " + 1", 1), ("three", "", 1), ("four", "", 2),
@@ -85,7 +85,8 @@ def test_if_the_user_has_chosen_a_folder_numba_names_what_is_in_it(
     """Nothing there has the digest of the sources, so copies do not share."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     assert (
-        compiling._Locator.from_function(test_one_kernel_at_most_sorts_with_numba, __file__) is None
+        kernel_compiler._Locator.from_function(test_one_kernel_at_most_sorts_with_numba, __file__)
+        is None
     )
 
 
@@ -111,7 +112,7 @@ def test_processes_that_compile_at_the_same_time_keep_their_code_apart(tmp_path:
 
 def test_the_digest_is_that_of_every_kernel() -> None:
     """A kernel of one folder of the room calls those of others."""
-    assert compiling.cache_folder().name == compiling.sources_digest(
+    assert kernel_compiler.cache_folder().name == kernel_compiler.sources_digest(
         Path(tidings.matching.__file__).parent
     )
 
@@ -122,7 +123,7 @@ def test_the_digest_is_made_quickly() -> None:
     best = 1.0
     for _ in range(20):
         start = time.process_time()
-        compiling.sources_digest(folder)
+        kernel_compiler.sources_digest(folder)
         best = min(best, time.process_time() - start)
     assert best < 0.02
 
@@ -135,7 +136,7 @@ def test_a_new_folder_takes_the_place_of_old_ones(tmp_path: Path) -> None:
         then = time.time() - days * DAY
         os.utime(tmp_path / name, (then, then))
     new = tmp_path / "abcdef012345"
-    compiling.open_cache(new)
+    kernel_compiler.open_cache(new)
     left = {folder.name for folder in tmp_path.iterdir()}
     assert left == {*ages, new.name} - {"0123456789ab"}
 
@@ -144,14 +145,14 @@ def test_a_folder_in_use_stays(tmp_path: Path) -> None:
     used = tmp_path / "0123456789ab"
     used.mkdir()
     os.utime(used, (0, 0))
-    compiling.open_cache(used)
-    compiling.open_cache(tmp_path / "abcdef012345")
+    kernel_compiler.open_cache(used)
+    kernel_compiler.open_cache(tmp_path / "abcdef012345")
     assert used.exists()
 
 
 def test_where_nothing_can_be_written_nothing_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    compiling.open_cache(tmp_path / "file" / "kernels" / "0123456789ab")
+    kernel_compiler.open_cache(tmp_path / "file" / "kernels" / "0123456789ab")
 
 
 @pytest.mark.parametrize(
@@ -163,12 +164,12 @@ def test_where_nothing_can_be_written_nothing_is_said(tmp_path: Path) -> None:
     ],
 )
 def test_what_numba_is_told(told: str | None, expected: str, tmp_path: Path) -> None:
-    names = {"cache": tmp_path, "ours": tmp_path / "kernels" / compiling.cache_folder().name}
+    names = {"cache": tmp_path, "ours": tmp_path / "kernels" / kernel_compiler.cache_folder().name}
     environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
     environment["TIDINGS_CACHE_DIR"] = str(tmp_path)
     if told is not None:
         environment["NUMBA_CACHE_DIR"] = told.format(**names)
-    code = "import tidings.matching.jit.compiling, numba; print(numba.config.CACHE_DIR)"
+    code = "import tidings.matching.jit.kernel_compiler, numba; print(numba.config.CACHE_DIR)"
     answer = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )

@@ -19,7 +19,7 @@ from tidings.relations import (
     Weights,
 )
 from tidings.relations.merit import Postings, RelatedInterests, TermReader
-from tidings.relations.semantic import Context, Growth, NameLookup, asking, join_dictionaries
+from tidings.relations.semantic import Context, Growth, NameLookup, join_dictionaries, name_lookups
 
 PLACES = [
     Entry("Chicago", ("Illinois",), ("Windy City",), 41.878, -87.63, 181.0),
@@ -139,8 +139,8 @@ def test_contexts_of_other_nodes_are_read_with_new_values() -> None:
 
 
 def test_each_name_is_asked_about_once(monkeypatch: Any) -> None:
-    monkeypatch.setattr(asking, "MOST_WAITING", 3)
-    monkeypatch.setattr(asking, "MOST_ASKED", 5)
+    monkeypatch.setattr(name_lookups, "MOST_WAITING", 3)
+    monkeypatch.setattr(name_lookups, "MOST_ASKED", 5)
     calls: list[str] = []
     semantic = SemanticStore()
     asked = NameLookup(semantic, lambda _, name: calls.append(name))

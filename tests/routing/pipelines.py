@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from tidings.routing.clients.tagging.follower import Follower
-from tidings.routing.clients.tagging.hander import Hander
+from tidings.routing.clients.tagging.part_sender import Hander
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.times import Times
 

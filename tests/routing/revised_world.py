@@ -14,9 +14,9 @@ from tidings.model import TidingsError
 from tidings.routing.forwarding.cache import Cache
 from tidings.routing.protocol import mark_revised
 from tidings.routing.protocol.limits import work_of
-from tidings.routing.root.history import History
 from tidings.routing.root.interests import Fair, Placed
 from tidings.routing.root.journal import Memory
+from tidings.routing.root.node_history import History
 from tidings.routing.root.rendezvous import Rendezvous
 
 Table = tuple[frozenset[int], ...]

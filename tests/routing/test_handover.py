@@ -12,7 +12,7 @@ from tests.routing.world import POINTS, Faults, World
 
 from tidings.routing.clients.subscriber import Delivery, Lost, Phase
 from tidings.routing.protocol.lineage import Break
-from tidings.routing.root import history
+from tidings.routing.root import node_history
 from tidings.routing.root.handover import part_columns
 from tidings.routing.root.nodes import node_registry as registry
 
@@ -180,7 +180,7 @@ def test_journals_that_go_back_in_time(seed: int) -> None:
 
 def test_tags_of_long_ago(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the history is short, parts are refused with the version to fetch, and tagged again."""
-    monkeypatch.setattr(history, "MOST_AROUND", 3)
+    monkeypatch.setattr(node_history, "MOST_AROUND", 3)
     retagged = 0
     for round_ in draws(4, lambda: retagged):
         world = World(random.Random(f"{seed} {round_} long ago"), 2)

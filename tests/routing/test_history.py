@@ -16,11 +16,11 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import Limits
 from tidings.routing.protocol.lineage import Lineage
 from tidings.routing.protocol.times import Times
-from tidings.routing.root import history as module
+from tidings.routing.root import node_history as module
 from tidings.routing.root.handover import Definition, Following
-from tidings.routing.root.history import History, RemovedNode
 from tidings.routing.root.interests import Placed
 from tidings.routing.root.journal import Memory
+from tidings.routing.root.node_history import History, RemovedNode
 from tidings.routing.root.nodes import Registry, node_registry as registry
 from tidings.routing.root.rendezvous import Rendezvous
 

@@ -30,7 +30,7 @@ from tidings.routing.forwarding.neighbours import beats
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.lineage import Break
 from tidings.routing.protocol.tags import unpack_tag
-from tidings.routing.root import history
+from tidings.routing.root import node_history
 from tidings.routing.root.handover import correcting
 from tidings.routing.root.publishing import Outdated
 
@@ -487,7 +487,7 @@ def test_trees_of_up_to_fifty_routers(
     """At least so many operations. In half of the trees publishers tag, often with nodes of long
     ago, so that the root corrects their tags, or finds them too old and tags by itself."""
     monkeypatch.setattr(correcting, "FEW", 4)
-    monkeypatch.setattr(history, "MOST_AROUND", 20)
+    monkeypatch.setattr(node_history, "MOST_AROUND", 20)
     found = Counter[str]()
     real = correcting.Correcting.correct
 

@@ -12,7 +12,7 @@ from tests.routing.test_network import busy, check, check_tags, settle
 from tests.routing.world import Faults, World
 
 from tidings.routing.protocol.tags import FRONT, Tag, pack_tag, unpack_tag
-from tidings.routing.root import history
+from tidings.routing.root import node_history
 from tidings.routing.root.handover import correcting
 
 
@@ -38,7 +38,7 @@ def test_journals_that_go_back_in_time(
     seed: int, run: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tags of a life that is gone, or of versions that nobody remembers, are not used."""
-    monkeypatch.setattr(history, "MOST_AROUND", 5)
+    monkeypatch.setattr(node_history, "MOST_AROUND", 5)
     monkeypatch.setattr(correcting, "FEW", 2)
     chance = random.Random(f"{seed} {run} tags disks")
     world = World(chance, chance.randrange(0, 5))

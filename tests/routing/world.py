@@ -28,9 +28,9 @@ from tidings.routing.protocol.lineage import Lineage
 from tidings.routing.protocol.tags import pack_tag
 from tidings.routing.protocol.times import Times
 from tidings.routing.root.cursors import Confirmation, Cursor
-from tidings.routing.root.history import History, RemovedNode
 from tidings.routing.root.interests import Fair, Placed, TaggedMany
 from tidings.routing.root.journal import Memory
+from tidings.routing.root.node_history import History, RemovedNode
 from tidings.routing.root.records import Block, Progress, Record
 from tidings.routing.root.rendezvous import Rendezvous
 

@@ -22,8 +22,8 @@ from tidings import Attributes, parse
 from tidings.channel.interests import ArrayInterests
 from tidings.matching.disk import SnapshotError, UnreadableSnapshot
 from tidings.model import EnvironmentProblem, Id, TidingsError
-from tidings.routing.root.history import RemovedNode
 from tidings.routing.root.interests import Placed
+from tidings.routing.root.node_history import RemovedNode
 from tidings.snapshots import LANGUAGE, Snapshot, identity_of, snapshot as snapshot_module
 from tidings.spark.loading.log_snapshots import compile_version, path_of
 from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
@@ -36,7 +36,7 @@ from tidings.store.journal.state import JournalState
 from tidings.store.journal.upkeep import upkeep
 from tidings.store.known_log import KnownLog
 from tidings.store.layered import Layer, Layered
-from tidings.store.owner import asking
+from tidings.store.owner import change_requests
 from tidings.store.owner.owner_socket import Greeting
 from tidings.store.reader import read_mark, state_at
 
@@ -314,16 +314,16 @@ def test_an_owner_dies_and_somebody_adopts_meanwhile(
     """The command finds its change among what came since."""
     owner, command = ChangeLog(tmp_path), ChangeLog(tmp_path)
     assert owner.own()
-    answer = asking._await_answer
+    answer = change_requests._await_answer
 
     def die(link: socket.socket, greeting: Greeting) -> int:
-        monkeypatch.setattr(asking, "_await_answer", answer)
+        monkeypatch.setattr(change_requests, "_await_answer", answer)
         assert answer(link, greeting) == 1
         owner.close()
         assert ChangeLog(tmp_path).adopt(Snapshot.build({"b": "n > 2", "c": "n > 3"})) == 3
         raise EOFError
 
-    monkeypatch.setattr(asking, "_await_answer", die)
+    monkeypatch.setattr(change_requests, "_await_answer", die)
     assert command.put("a", "n > 1") == 1
     assert command.version == 3
     assert sorted(command.subscriptions()) == ["a", "b", "c"]
@@ -508,7 +508,7 @@ def test_a_pipeline_gives_up_the_folder_and_a_rendezvous_point_does_not(
     assert nodes == {"a": 1, "b": 1, "c": 1, "d": 4, "e": 4}
     owner.close()
     journal = opened(tmp_path, 7)
-    monkeypatch.setattr(asking, "PATIENCE", 0.1)
+    monkeypatch.setattr(change_requests, "PATIENCE", 0.1)
     with pytest.raises(LogError, match=r"owns .* and accepts no changes from commands"):
         owner.adopt(Snapshot.build({"f": "x > 1"}))  # this one does not listen
     journal.close()

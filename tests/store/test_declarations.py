@@ -21,7 +21,7 @@ from tidings.store.declared import (
     join_attributes,
 )
 from tidings.store.folder import CURRENT, read_format
-from tidings.store.owner import asking, owner_socket as s
+from tidings.store.owner import change_requests, owner_socket as s
 
 WHOLE = Attributes({"x": "integer"})
 MORE = Attributes({"x": "integer", "y": "double"})
@@ -148,18 +148,18 @@ def test_a_root_dies_before_it_answers(
     ChangeLog(tmp_path, WHOLE).put("a", "x > 1")
     owner = start_owner(tmp_path, "root")
     wait_for(owner)
-    log, answer = ChangeLog(tmp_path), asking._await_answer
+    log, answer = ChangeLog(tmp_path), change_requests._await_answer
     mark, made = (tmp_path / "end").read_bytes(), list[int]()
 
     def die(link: socket.socket, greeting: s.Greeting) -> int:
-        monkeypatch.setattr(asking, "_await_answer", answer)
+        monkeypatch.setattr(change_requests, "_await_answer", answer)
         made.append(answer(link, greeting))
         kill(owner)
         if not is_marked:
             (tmp_path / "end").write_bytes(mark)
         raise EOFError
 
-    monkeypatch.setattr(asking, "_await_answer", die)
+    monkeypatch.setattr(change_requests, "_await_answer", die)
     try:
         assert [log.declare(MORE)] == made
     finally:

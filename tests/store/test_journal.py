@@ -20,9 +20,9 @@ from tidings.routing.protocol.limits import work_of
 from tidings.routing.protocol.lineage import Lineage
 from tidings.routing.protocol.marks import Marks
 from tidings.routing.protocol.messages import Life, Mark, Range
-from tidings.routing.root.history import History, RemovedNode
 from tidings.routing.root.interests import Placed
 from tidings.routing.root.journal import Memory
+from tidings.routing.root.node_history import History, RemovedNode
 from tidings.routing.root.records import Record
 from tidings.store.groups import GroupLog, RecordPlace
 from tidings.store.journal import (
@@ -34,7 +34,7 @@ from tidings.store.journal import (
     record_lookup,
 )
 from tidings.store.journal.upkeep import upkeep
-from tidings.store.owner import asking
+from tidings.store.owner import change_requests
 
 BEFORE = Path(__file__).parent / "before" / "journal.db"  # as the format before was written
 
@@ -223,7 +223,7 @@ def test_a_range_without_end(tmp_path: Path) -> None:
 
 
 def test_what_can_not_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "PATIENCE", 0.5)
+    monkeypatch.setattr(change_requests, "PATIENCE", 0.5)
     path = tmp_path / "journal.db"
     path.write_text("no database, and longer than the head of one" * 30)
     with pytest.raises(EnvironmentProblem, match=r"journal\.db is a file, but not a journal"):

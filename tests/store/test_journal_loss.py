@@ -15,8 +15,8 @@ from tidings.model import EnvironmentProblem
 from tidings.routing.protocol.lineage import Lineage
 from tidings.routing.protocol.messages import Life, Range, Step
 from tidings.routing.root.cursors import Confirmation, Cursor
-from tidings.routing.root.history import RemovedNode
 from tidings.routing.root.interests import Placed
+from tidings.routing.root.node_history import RemovedNode
 from tidings.store.journal import (
     FileJournal,
     Retention,

@@ -14,14 +14,14 @@ from tidings import parse
 from tidings.channel.interests import ArrayInterests
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.routing.protocol import pack_interest
-from tidings.routing.root.history import RemovedNode
 from tidings.routing.root.interests import Placed
+from tidings.routing.root.node_history import RemovedNode
 from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
 from tidings.store import Change, ChangeLog, LogError
 from tidings.store.folder import FORMAT, read_format
 from tidings.store.journal import FileJournal, Retention, journal as module, log_segments
 from tidings.store.journal.upkeep import upkeep
-from tidings.store.owner import asking
+from tidings.store.owner import change_requests
 
 JOURNAL = Path(__file__).parent / "before" / "journal-2"
 PATTERN = '{"n": [{"numeric": [">", 5]}]}'
@@ -73,7 +73,7 @@ def test_the_ids_of_nodes_stay_reserved_after_a_checkpoint(tmp_path: Path, forge
 def test_nodes_of_the_rendezvous_point_are_subscriptions_of_a_pipeline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "PATIENCE", 0.5)
+    monkeypatch.setattr(change_requests, "PATIENCE", 0.5)
     log = ChangeLog(tmp_path)
     log.put("a", "n > 1")
     journal = opened(tmp_path, 7)
@@ -111,7 +111,7 @@ def test_nodes_of_the_rendezvous_point_are_subscriptions_of_a_pipeline(
 
 
 def test_one_owner_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "PATIENCE", 0.5)
+    monkeypatch.setattr(change_requests, "PATIENCE", 0.5)
     journal = opened(tmp_path, 1)
     with pytest.raises(EnvironmentProblem, match="another rendezvous point is using the journal"):
         FileJournal(tmp_path)

@@ -19,7 +19,7 @@ from tests.waiting import PATIENCE, wait_for as wait_until
 
 from tidings.model import TidingsError
 from tidings.store import ChangeLog, LogError
-from tidings.store.owner import asking, owner_socket as s
+from tidings.store.owner import change_requests, owner_socket as s
 
 OWNER = Path(__file__).with_name("owning.py")
 
@@ -86,8 +86,8 @@ def test_a_folder_that_can_only_be_read_has_no_owner(tmp_path: Path) -> None:
 
 
 def test_owners_that_can_not_be_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "PATIENCE", 0.05)
-    monkeypatch.setattr(asking, "GREETING", 0.2)
+    monkeypatch.setattr(change_requests, "PATIENCE", 0.05)
+    monkeypatch.setattr(change_requests, "GREETING", 0.2)
     log = ChangeLog(tmp_path)
     journal = opened(tmp_path, 1)  # an older release does not listen
     with pytest.raises(
@@ -97,7 +97,7 @@ def test_owners_that_can_not_be_asked(tmp_path: Path, monkeypatch: pytest.Monkey
     listener = s.listen(tmp_path)
     with pytest.raises(LogError, match=r"does not answer; nothing was changed$"):
         log.put("a", "n > 1")
-    monkeypatch.setattr(asking, "GREETING", PATIENCE)  # from here on, somebody greets
+    monkeypatch.setattr(change_requests, "GREETING", PATIENCE)  # from here on, somebody greets
 
     def greet(listener: socket.socket, message: bytes) -> None:
         while True:
@@ -143,17 +143,17 @@ def test_an_owner_dies_before_it_marks_a_change(
     assert owner.own()
     assert not follower.own()
     mark = (tmp_path / "end").read_bytes()
-    answer = asking._await_answer
+    answer = change_requests._await_answer
 
     def die(link: socket.socket, greeting: s.Greeting) -> int:
-        monkeypatch.setattr(asking, "_await_answer", answer)
+        monkeypatch.setattr(change_requests, "_await_answer", answer)
         assert answer(link, greeting) == 2
         owner.close()
         (tmp_path / "end").write_bytes(mark)
         assert not is_followed or follower.own()
         raise EOFError
 
-    monkeypatch.setattr(asking, "_await_answer", die)
+    monkeypatch.setattr(change_requests, "_await_answer", die)
     assert command.put("b", "n > 2") == 2
     assert [(one.version, one.id) for one in command.changes(0)] == [(1, "a"), (2, "b")]
     follower.close()

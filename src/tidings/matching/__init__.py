@@ -8,7 +8,7 @@
     held_filters.py the filters of a matcher: parts, write_buffer.py, merges in the background
     matcher_state.py, register.py    the state of a matcher; ids and slots of its filters
     batch_pieces.py matches a batch against all parts, in pieces and threads
-    matches.py      the matches of a request by event and by filter; named parts that matched
+    match_results.py   the matches of a request by event and by filter; named parts that matched
     rank_space/     values to small integers, one rank space for each term
     diagrams/       filters with too many boxes, evaluated together as decision diagrams
     segments/       filters compiled into arrays; batches joined with them, single events looked up
@@ -29,8 +29,8 @@ spark and studies. Start at matcher.py, then segments/segment.py; docs/matching.
 matching works.
 """
 
+from tidings.matching.match_results import Matches
 from tidings.matching.matcher import Matcher
-from tidings.matching.matches import Matches
 from tidings.matching.rank_space.columns import rows as events_of
 from tidings.matching.rank_space.event_lists import batch_of
 from tidings.matching.warming import load_kernels

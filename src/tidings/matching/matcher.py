@@ -29,8 +29,8 @@ from tidings.matching.disk.diagram_folder import SavedDiagrams, pack_measured
 from tidings.matching.effort import NOTHING, Effort, count_effort
 from tidings.matching.held_filters import Functions, HeldFilters
 from tidings.matching.jit.gil import shorten_turns, yield_to_background
+from tidings.matching.match_results import Matches, PartIndex, gather_pairs
 from tidings.matching.matcher_state import MatcherState, SealedPart, measure_tests, seal_tests
-from tidings.matching.matches import Matches, PartIndex, gather_pairs
 from tidings.matching.placing.box_index import BoxIndex, IndexArrays
 from tidings.matching.rank_space.columns import as_batch
 from tidings.matching.register import Register
@@ -39,7 +39,7 @@ from tidings.matching.segments.misfits import find_misfits, find_readers
 from tidings.matching.segments.probe_kernels import Probe
 from tidings.matching.segments.segment import Segment
 from tidings.matching.segments.segment_builder import build_segment, gather_boxes, segment_of
-from tidings.matching.segments.tested import Tested, list_tested
+from tidings.matching.segments.tested_attributes import Tested, list_tested
 from tidings.matching.write_buffer import WriteBuffer
 from tidings.model import (
     Event,

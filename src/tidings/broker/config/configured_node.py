@@ -17,7 +17,7 @@ from tidings.broker.config.node_settings import (
     declared_attributes,
     list_addresses,
 )
-from tidings.broker.router import RouterNode
+from tidings.broker.router_node import RouterNode
 from tidings.broker.server import Server
 from tidings.network import (
     Policy,
@@ -55,7 +55,7 @@ def make_node(config: Config) -> Server:
     )
     forwarding = _forwarding(config)
     if config.journal is not None:
-        from tidings.broker.root import RootNode  # loads the kernels, which routers don't need
+        from tidings.broker.root_node import RootNode  # loads the kernels, which routers don't need
 
         journal = config.at(config.journal)
         attributes = declared_attributes(config.columns, config.extra, config.kind)

@@ -33,7 +33,7 @@ async def revise(node: Server, config: Config) -> str:
     """Make a running rendezvous point use the kind of interest that is now in its file; return a
     sentence about what changed. Raises TidingsError if the definition can't be used; then nothing
     changes."""
-    from tidings.broker.root import RootNode
+    from tidings.broker.root_node import RootNode
 
     if not isinstance(node, RootNode) or node.kind == config.kind:
         return ""

@@ -7,7 +7,7 @@
     helper_processes.py   the processes, their deadlines, and predicates that must be switched off
 
 The event loop never waits for a predicate, and predicates do not wait for each other. Used by
-root.py and preprocessors/. Start at deciding.py.
+root_node.py and preprocessors/. Start at deciding.py.
 """
 
 from tidings.broker.predicates.deciding import Deciding

@@ -29,7 +29,7 @@ from tidings.matching.covering.cover_kernels import (
     spans_hold,
 )
 from tidings.matching.covering.hulls import Boxes
-from tidings.matching.jit.compiling import kernel
+from tidings.matching.jit.kernel_compiler import kernel
 
 Array = npt.NDArray[Any]
 

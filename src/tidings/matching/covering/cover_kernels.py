@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidings.matching.jit.compiling import kernel
+from tidings.matching.jit.kernel_compiler import kernel
 from tidings.matching.jit.simd import inside, lowest_bit
 
 NO, MAYBE, YES = 0, 1, 2

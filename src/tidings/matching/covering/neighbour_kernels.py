@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.matching.covering.cover_kernels import MAYBE, MOST_NEAR, NO, YES, add_column
-from tidings.matching.jit.compiling import kernel
+from tidings.matching.jit.kernel_compiler import kernel
 
 Array = npt.NDArray[Any]
 

@@ -30,7 +30,7 @@ from tidings.matching.diagrams.signal_kernels import (
     take_matches,
     views,
 )
-from tidings.matching.jit.compiling import kernel
+from tidings.matching.jit.kernel_compiler import kernel
 from tidings.matching.jit.simd import lowest_bit
 from tidings.matching.rank_space.rank_kernels import code_of_integer
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from tidings.matching.diagrams.diagram_arrays import DiagramArrays
 from tidings.matching.diagrams.diagram_work import RESULTS, STAMP, DiagramCounts, DiagramWork
-from tidings.matching.jit.compiling import kernel
+from tidings.matching.jit.kernel_compiler import kernel
 from tidings.matching.jit.pointer_table import views_of
 from tidings.matching.rank_space.event_coder import IntegerCodes
 

@@ -1,7 +1,7 @@
 """Compile kernels with Numba, cache them, and pass arrays to them; nothing in this folder depends
 on filters.
 
-    compiling.py       decorators for kernels; the cache is named by a digest of the room's sources
+    kernel_compiler.py   decorators for kernels; a digest of the room's sources names the cache
     byte_kernels.py    writes bytes, for kernels of other rooms
     hash_kernels.py    looks up numbers in hash tables, for kernels of other rooms
     simd.py            sixty-four comparisons at a time, written as LLVM vector instructions
@@ -15,11 +15,14 @@ has the dtype and shape of each argument. The digest covers the sources of `matc
 rooms the folder of the kernel. So constants from other files must be passed as arguments; otherwise
 the cached code would keep their old values.
 
-This folder is for matching and other rooms with kernels, not for users. Start at compiling.py.
+This folder is for matching and other rooms with kernels, not for users. Start at
+kernel_compiler.py.
 """
 
 from tidings.matching.jit.byte_kernels import copy_bytes, put_number
-from tidings.matching.jit.compiling import (
+from tidings.matching.jit.gil import shorten_turns
+from tidings.matching.jit.hash_kernels import find_place
+from tidings.matching.jit.kernel_compiler import (
     KERNEL_FILES,
     SHIPPED_KERNELS,
     kernel,
@@ -27,8 +30,6 @@ from tidings.matching.jit.compiling import (
     short_kernel,
     sources_digest,
 )
-from tidings.matching.jit.gil import shorten_turns
-from tidings.matching.jit.hash_kernels import find_place
 
 __all__ = [
     "KERNEL_FILES",

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.matching.jit.compiling import kernel
+from tidings.matching.jit.kernel_compiler import kernel
 
 
 @kernel

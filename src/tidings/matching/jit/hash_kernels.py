@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.matching.jit.compiling import kernel
+from tidings.matching.jit.kernel_compiler import kernel
 
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
 

@@ -3,8 +3,8 @@
     objects, one after the other ──read_objects──> numbers, places of texts ──> record batch
                                         └─ odd: anything that needs a closer look
 
-    json_kernels.py   reads the bytes, compiled
-    json_reader.py    JsonReader: allocates the arrays for kernels, and makes Arrow columns of them
+    json_line_kernels.py   reads the bytes, compiled
+    json_reader.py         JsonReader: allocates arrays for kernels, and makes Arrow columns of them
 
 The caller gives the columns and their types. An object is odd if it contains an attribute that has
 no column, a value of another type than its column, an escape, a nested value, a number that needs

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.matching.json_columns import json_kernels as kernels
+from tidings.matching.json_columns import json_line_kernels as kernels
 
 KINDS: dict[type, tuple[int, pa.DataType]] = {
     str: (kernels.TEXT, pa.string()),

@@ -22,7 +22,7 @@ import numpy as np
 
 from tidings.matching.covering.cover_kernels import MAYBE, MOST_NEAR, NO, YES
 from tidings.matching.covering.neighbour_kernels import Boxed, is_above, is_below
-from tidings.matching.jit.compiling import kernel
+from tidings.matching.jit.kernel_compiler import kernel
 from tidings.matching.placing.index_kernels import EncodedPiece, best_test, sift, stab
 
 TEST, SPAN = 3, 2  # the number of words of a test, and of a span

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.matching.jit.compiling import short_kernel
+from tidings.matching.jit.kernel_compiler import short_kernel
 
 COLUMN, LOW, HIGH, HASH, POINT = range(5)  # HASH: the first cut; POINT: 1 if one value
 WORDS = 5

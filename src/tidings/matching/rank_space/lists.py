@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.filters.values import key, sets
-from tidings.matching.jit.compiling import kernel
+from tidings.matching.jit.kernel_compiler import kernel
 from tidings.matching.rank_space.encoder import Encoder
 from tidings.matching.rank_space.ranks import Codes
 from tidings.model import normalise

@@ -14,7 +14,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from tidings.matching.jit.compiling import kernel
+from tidings.matching.jit.kernel_compiler import kernel
 
 
 class IntegerColumn(IntEnum):

@@ -10,7 +10,7 @@
     access.py             the choice of access tests         statistics.py   statistics of events
     join_kernels.py       the batch join                     residuals.py    evaluating residuals
     probe.py, probe_kernels.py    single events
-    tested.py             the attributes that a segment reads, and kinds of values compared
+    tested_attributes.py   the attributes that a segment reads, and kinds of values compared
     misfits.py            which filters don't fit columns of given types
 
 `Segment` and `Tested` are for snapshots and spark; all other names are used only inside `matching`.
@@ -18,7 +18,7 @@ Start at segment.py, then part.py.
 """
 
 from tidings.matching.segments.segment import Segment
-from tidings.matching.segments.tested import Tested
+from tidings.matching.segments.tested_attributes import Tested
 
 __all__ = [
     "Segment",

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidings.matching.jit.compiling import kernel
+from tidings.matching.jit.kernel_compiler import kernel
 from tidings.matching.jit.simd import count_bits, inside, lowest_bit
 
 Array = npt.NDArray[Any]

@@ -30,7 +30,7 @@ from tidings.matching.segments.join_kernels import Accesses, ListColumns, Pairs,
 from tidings.matching.segments.probe import build_probe
 from tidings.matching.segments.probe_kernels import TABLE, Probe, probe
 from tidings.matching.segments.segment import Segment
-from tidings.matching.segments.tested import null_paths
+from tidings.matching.segments.tested_attributes import null_paths
 from tidings.model import Event
 
 Array = npt.NDArray[Any]

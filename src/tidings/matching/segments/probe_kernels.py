@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.matching.array_fields import ArrayField, Int64, UInt8, UInt32
-from tidings.matching.jit.compiling import kernel, short_kernel
+from tidings.matching.jit.kernel_compiler import kernel, short_kernel
 from tidings.matching.jit.pointer_table import views_of
 from tidings.matching.rank_space.event_coder import IntegerCodes
 from tidings.matching.rank_space.rank_kernels import code_of_integer

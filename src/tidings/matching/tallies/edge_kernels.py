@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidings.matching.jit.compiling import kernel
+from tidings.matching.jit.kernel_compiler import kernel
 
 Array = npt.NDArray[Any]
 

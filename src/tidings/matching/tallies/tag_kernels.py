@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.matching.jit.compiling import kernel
+from tidings.matching.jit.kernel_compiler import kernel
 
 
 @kernel

@@ -9,7 +9,7 @@ Shapes, for n events, m matches, N filters, B time buckets and k samples:
 
 from __future__ import annotations
 
-from tidings.matching.jit.compiling import kernel
+from tidings.matching.jit.kernel_compiler import kernel
 
 
 @kernel

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 import msgspec
 
-from tidings.relations.merit.related import RelatedMatch
+from tidings.relations.merit.related_subscriptions import RelatedMatch
 
 
 class Frame(msgspec.Struct, frozen=True):

@@ -27,7 +27,7 @@ from tidings.relations.merit.exact_table import ExactTable, Group, MatchedIds, V
 from tidings.relations.merit.frame_plans import UNPLANNED, FramePlan, Plans, Sightings
 from tidings.relations.merit.hop_frames import Frame
 from tidings.relations.merit.postings import Postings
-from tidings.relations.merit.related import RelatedInterests, RelatedMatch
+from tidings.relations.merit.related_subscriptions import RelatedInterests, RelatedMatch
 from tidings.relations.merit.scoring import Limit, best_nodes, choose_hops
 from tidings.relations.semantic import (
     Dictionary,

@@ -7,7 +7,7 @@
     thesaurus.py, words.py    tags by meaning; words of a text, by libraries
     acquaintances.py   people, nicknames and links
     dictionary.py      external dictionaries, which are asked about names
-    asking.py          the names that wait until a dictionary is asked
+    name_lookups.py    the names that wait until a dictionary is asked
     weights.py         the weight of each kind of relation, and which distances are near
     term_bytes.py      the terms of a message as bytes, for frames
     semantic_store.py  uses all of them: terms of names, and the values that a term looks for
@@ -17,7 +17,6 @@ This folder does not deal with messages that were forwarded. Users get these nam
 """
 
 from tidings.relations.semantic.acquaintances import People
-from tidings.relations.semantic.asking import Growth, NameLookup
 from tidings.relations.semantic.calendar import (
     DAY,
     WEEKDAYS,
@@ -33,6 +32,7 @@ from tidings.relations.semantic.dictionary import (
     join_dictionaries,
 )
 from tidings.relations.semantic.gazetteer import Gazetteer
+from tidings.relations.semantic.name_lookups import Growth, NameLookup
 from tidings.relations.semantic.semantic_store import Edge, SemanticStore
 from tidings.relations.semantic.term_bytes import decode_terms, encode_terms
 from tidings.relations.semantic.term_values import (

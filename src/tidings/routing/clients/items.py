@@ -10,7 +10,7 @@ import msgspec
 from tidings.filters import Filter, parse
 from tidings.filters.language import may_have_names, naming_dialect
 from tidings.model import FilterError
-from tidings.routing.protocol.contents.related import Related
+from tidings.routing.protocol.contents.relation_reasons import Related
 from tidings.routing.protocol.lineage import Break
 
 

@@ -1,9 +1,9 @@
 """What a node learns in a channel with relations, and to which neighbours it sends bodies early as
 a result.
 
-    learning.py    learns from forwarded notifications; finds the neighbours to serve early
-    hops.py        numbers of neighbours
-    upkeep.py      what has ended or is old leaves a store
+    learning.py       learns from forwarded notifications; finds the neighbours to serve early
+    hops.py           numbers of neighbours
+    store_upkeep.py   what has ended or is old leaves a store
 
 What a node has learnt does not affect which notifications arrive: a body that is sent early is
 never delivered by itself (routing/early). This folder loads `tidings.relations` and its kernels, so
@@ -13,6 +13,6 @@ Used by broker, and by channel, whose store of merits needs the same upkeep. Sta
 """
 
 from tidings.routing.learning.learning import EarlySettings, Learning
-from tidings.routing.learning.upkeep import Upkeep
+from tidings.routing.learning.store_upkeep import Upkeep
 
 __all__ = ["EarlySettings", "Learning", "Upkeep"]

@@ -9,7 +9,7 @@ idle. The number of frames that are noted between two calls is bounded. So a bus
 from some of its frames, and forwards nearly as fast as without learning.
 
 The graph of the state machine shows which subscriptions have ended; this is checked before each
-use (upkeep.py).
+use (store_upkeep.py).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tidings.relations.merit import Postings, choose_hops
 from tidings.relations.semantic import Growth, NameLookup
 from tidings.routing.forwarding import Downstream, Name
 from tidings.routing.learning.hops import Hops
-from tidings.routing.learning.upkeep import Upkeep
+from tidings.routing.learning.store_upkeep import Upkeep
 from tidings.routing.protocol import frames
 
 MOST_NOTED = 100  # frames that are noted between two calls to `work`

@@ -27,7 +27,7 @@ This folder is for other rooms, not for users. Import `messages` and `frames` as
 
 from tidings.routing.protocol.contents.bodies import About, Piece, body_of, unwrap, wrap
 from tidings.routing.protocol.contents.envelopes import MAGIC, Envelope, make_front, open_body
-from tidings.routing.protocol.contents.related import (
+from tidings.routing.protocol.contents.relation_reasons import (
     Reason,
     Related,
     decode_found,

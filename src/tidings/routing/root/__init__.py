@@ -13,7 +13,7 @@
     records/         numbered notifications, one by one and in blocks
     naming.py        answers named subscriptions, and journals what they confirm
     cursors.py       how far each named subscription was confirmed
-    history.py       the versions of a channel, and the nodes that replace removed nodes
+    node_history.py   the versions of a channel, and the nodes that replace removed nodes
     revising.py      how subscribers get from one meaning of their interest to the next
     offers.py        links of agents that bypass the tree
     write_queue.py   messages that wait until a write is on the disk
@@ -28,9 +28,9 @@ This folder is for broker and store, not for users. Start at rendezvous.py.
 
 from tidings.routing.root.cursors import Confirmation, Cursor, read_key
 from tidings.routing.root.handover import Definition, FollowerState, Piece, number_alone
-from tidings.routing.root.history import History, RemovedNode
 from tidings.routing.root.interests import Fair, Interests, Placed, Places, TaggedMany, TooMuchWork
 from tidings.routing.root.journal import Journal, Memory
+from tidings.routing.root.node_history import History, RemovedNode
 from tidings.routing.root.offers import SECONDS, name_direct
 from tidings.routing.root.records import (
     Block,

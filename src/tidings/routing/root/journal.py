@@ -9,8 +9,8 @@ import msgspec
 
 from tidings.routing.protocol import messages as m
 from tidings.routing.root.cursors import Confirmation, Cursor
-from tidings.routing.root.history import History, RemovedNode
 from tidings.routing.root.interests import Placed
+from tidings.routing.root.node_history import History, RemovedNode
 from tidings.routing.root.records import Block, Progress, Record
 
 

@@ -228,7 +228,7 @@ class Rendezvous(Downstream):
             self.hear(sender)
             self.following.register(message)
         elif isinstance(message, m.Fault):
-            self.hear(sender)  # broker/root.py handles a Fault: it switches the predicate off
+            self.hear(sender)  # broker/root_node.py handles a Fault: it switches the predicate off
         elif isinstance(message, m.Suggest):
             self.hear(sender)
             if self.charges.may_ask(sender):

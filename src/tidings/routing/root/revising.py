@@ -24,9 +24,9 @@ from tidings.model import GraphError
 from tidings.routing.forwarding.label_graph import LabelGraph
 from tidings.routing.forwarding.neighbours import Name
 from tidings.routing.protocol import messages as m
-from tidings.routing.root.history import History, RemovedNode
 from tidings.routing.root.interests import Placed, Places
 from tidings.routing.root.journal import Memory
+from tidings.routing.root.node_history import History, RemovedNode
 
 MOST_CARRIED = 200_000  # the most entries that all steps of one revision may have
 

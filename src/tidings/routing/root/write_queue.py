@@ -16,8 +16,8 @@ from typing import Any
 from tidings.routing.forwarding.neighbours import Sent
 from tidings.routing.protocol import messages as m
 from tidings.routing.root.cursors import Confirmation, Cursor
-from tidings.routing.root.history import RemovedNode
 from tidings.routing.root.journal import Journal
+from tidings.routing.root.node_history import RemovedNode
 from tidings.routing.root.records import Block, Record
 
 Waiting = Record | Block | Sent

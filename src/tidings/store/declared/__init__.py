@@ -1,10 +1,10 @@
 """What a channel declares: its attributes with their types, what happens to other fields, and its
 kind of interest. A declaration is an entry of the channel's log, with a version.
 
-    declaration.py          the text of a declaration; how two declarations differ
-    declaration_reader.py   follows the log, and reads nothing but the declarations
-    handing.py              hands a declaration to the owner of the folder
-    fitness.py              which filters use an attribute whose type would change
+    declaration.py           the text of a declaration; how two declarations differ
+    declaration_reader.py    follows the log, and reads nothing but the declarations
+    declaration_request.py   hands a declaration to the owner of the folder
+    fitness.py               which filters use an attribute whose type would change
 
 A channel has one declaration. Pipelines, commands and the file of a rendezvous point may make the
 first declaration, or repeat the current one.
@@ -20,8 +20,8 @@ from tidings.store.declared.declaration import (
     may_store,
 )
 from tidings.store.declared.declaration_reader import DeclarationReader, LastDeclaration
+from tidings.store.declared.declaration_request import hand_over_declaration
 from tidings.store.declared.fitness import StoredFilter, need_fit
-from tidings.store.declared.handing import hand_over_declaration
 
 __all__ = [
     "DeclarationError",

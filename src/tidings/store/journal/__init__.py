@@ -17,7 +17,7 @@ sources, counters and lives; and the journal: this log, written by a rendezvous 
     record_lookup.py, mark_index.py    find notifications by their numbers at nodes
     sqlite_journal.py  journals in the previous format, which was SQLite
 
-broker/root.py uses the journal, and change_log.py the other modules; they are not for
+broker/root_node.py uses the journal, and change_log.py the other modules; they are not for
 users. Start at journal.py.
 """
 

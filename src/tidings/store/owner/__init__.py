@@ -3,10 +3,10 @@
     command ──change──> socket in the folder ──> owner ──> log, synced ──version──> command
     pipeline ──join──> socket in the folder ──> rendezvous point, as one of its links
 
-    owner_socket.py   the socket: its file, its messages
-    serving.py        the owner's side: takes changes, and answers once they are on the disk
-    asking.py         the side of commands: hands changes over, or says why it can't
-    ownership.py      the driver of a pipeline as the owner; changes of an owner that died
+    owner_socket.py      the socket: its file, its messages
+    serving.py           the owner's side: takes changes, and answers once they are on the disk
+    change_requests.py   the side of commands: hands changes over, or says why it can't
+    ownership.py         the driver of a pipeline as the owner; changes of an owner that died
 
 One process owns a folder: a rendezvous point, or the driver of a pipeline. Without an owner,
 commands write to the log themselves. change_log.py chooses between these two ways. If the owner
@@ -15,7 +15,7 @@ died before it answered, change_log.py finds out whether the changes were made.
 Used inside store, by broker and by spark. Start at owner_socket.py.
 """
 
-from tidings.store.owner.asking import (
+from tidings.store.owner.change_requests import (
     Died,
     Unowned,
     ask_for_folder,

@@ -19,7 +19,7 @@ from tidings.routing.clients.publisher import without_incarnation
 from tidings.routing.clients.tracking import Stages
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.contents.bodies import About, unwrap
-from tidings.routing.protocol.contents.related import Related, find_related
+from tidings.routing.protocol.contents.relation_reasons import Related, find_related
 
 RECENT = 4096  # notifications remembered to find duplicates: more than a publisher has in flight
 

@@ -35,7 +35,7 @@ from typing import NamedTuple
 
 from tidings.routing.clients.tracking import Stages, cut_ranges
 from tidings.routing.protocol import messages as m
-from tidings.routing.protocol.contents.related import Related
+from tidings.routing.protocol.contents.relation_reasons import Related
 
 
 class HeldNotification(NamedTuple):

@@ -6,7 +6,7 @@
                                recovery        notifications that a neighbour missed
                                return_paths    where acknowledgments go
                                beats, sums     regular messages by which neighbours notice a loss
-                               charges         who pays for answers, by owner: accounts, owners
+                               node_charges    who pays for answers, by owner: accounts, owners
 
     context.py      what the parts share: settings, time, life, and the messages to send
 
@@ -15,8 +15,8 @@ Only routers and the rendezvous point use this folder. Start at context.py, then
 
 from tidings.routing.forwarding.neighbours.accounts import Payer
 from tidings.routing.forwarding.neighbours.beats import Beats
-from tidings.routing.forwarding.neighbours.charges import Charges
 from tidings.routing.forwarding.neighbours.context import Context, Name, Neighbour, Sent, Signed
+from tidings.routing.forwarding.neighbours.node_charges import Charges
 from tidings.routing.forwarding.neighbours.open_questions import Questions
 from tidings.routing.forwarding.neighbours.owners import (
     UNKNOWN,

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 import msgspec
 
 from tidings.routing.forwarding.neighbours.accounts import Payer
-from tidings.routing.forwarding.neighbours.charges import Charges
 from tidings.routing.forwarding.neighbours.context import Context, Name
+from tidings.routing.forwarding.neighbours.node_charges import Charges
 from tidings.routing.forwarding.neighbours.rights import Rights
 from tidings.routing.protocol import messages as m
 

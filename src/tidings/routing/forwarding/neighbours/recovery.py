@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tidings.routing.forwarding.cache import Cache
-from tidings.routing.forwarding.neighbours.charges import Charges
 from tidings.routing.forwarding.neighbours.context import Context, Name
+from tidings.routing.forwarding.neighbours.node_charges import Charges
 from tidings.routing.forwarding.neighbours.open_questions import Questions
 from tidings.routing.protocol import messages as m
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 
 from tidings.routing.forwarding.graph_caches import GraphCaches
 from tidings.routing.forwarding.label_graph import Label, LabelGraph
-from tidings.routing.forwarding.neighbours.charges import Charges
 from tidings.routing.forwarding.neighbours.context import Context, Name
+from tidings.routing.forwarding.neighbours.node_charges import Charges
 from tidings.routing.forwarding.neighbours.sums import Sums
 from tidings.routing.protocol import messages as m
 

@@ -25,8 +25,8 @@ from tidings.routing.forwarding.label_graph import Label, LabelGraph
 from tidings.routing.forwarding.neighbours import Name
 from tidings.routing.protocol.limits import Limits
 from tidings.routing.root.handover.node_table import NodeTable
-from tidings.routing.root.history import History
 from tidings.routing.root.interests import Interests
+from tidings.routing.root.node_history import History
 from tidings.routing.root.nodes import SetAside
 from tidings.routing.root.publishing import Outdated, Tagger
 from tidings.routing.root.records import MatchColumns

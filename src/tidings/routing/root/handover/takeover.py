@@ -23,7 +23,7 @@ from tidings.routing.root.counts import Counts
 from tidings.routing.root.handover.part_columns import Columns, Piece
 from tidings.routing.root.handover.resolving import Resolving
 from tidings.routing.root.handover.source_progress import Sources
-from tidings.routing.root.history import History
+from tidings.routing.root.node_history import History
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing import Outdated, Tagger
 from tidings.routing.root.records import Block, PayloadColumns, Progress

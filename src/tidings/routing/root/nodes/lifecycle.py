@@ -19,7 +19,7 @@ import msgspec
 
 from tidings.routing.forwarding.neighbours import Payer
 from tidings.routing.protocol import messages as m
-from tidings.routing.root.history import RemovedNode
+from tidings.routing.root.node_history import RemovedNode
 from tidings.routing.root.nodes.shared_objects import NodePart, Parts
 from tidings.routing.root.records import Record
 from tidings.routing.root.revising import lay_above

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from heapq import merge
 
 from tidings.routing.protocol import messages as m
-from tidings.routing.root.history import History, RemovedNode
+from tidings.routing.root.node_history import History, RemovedNode
 
 PAGE = 2_000  # changes
 PAGE_BYTES = 1 << 20  # bytes of filters in a page

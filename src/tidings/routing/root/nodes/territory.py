@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from tidings.model import TidingsError
 from tidings.routing.protocol import messages as m
-from tidings.routing.root.history import History
+from tidings.routing.root.node_history import History
 from tidings.routing.root.nodes.shared_objects import NodePart, Parts
 
 MOST_JUDGED = 100_000  # the most results that are cached

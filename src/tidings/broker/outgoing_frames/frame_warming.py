@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from tidings.broker.released.block_frames import encode_block
+from tidings.broker.outgoing_frames.block_frames import encode_block
 from tidings.matching.json_columns import JsonReader
 from tidings.routing.protocol import frames, messages as m
 from tidings.routing.root import Block, PayloadColumns, Progress, find_runs, number_alone

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tidings.broker.released.block_frames import FrameRun, encode_block
+from tidings.broker.outgoing_frames.block_frames import FrameRun, encode_block
 from tidings.routing.forwarding import MOST_LISTED, Cache, Label, NodeCache
 from tidings.routing.protocol import Limits, Times, frames
 from tidings.routing.root import (

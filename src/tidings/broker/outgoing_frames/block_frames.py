@@ -27,7 +27,7 @@ def encode_block(block: Block, epoch: int, labels: Sequence[bytes]) -> FrameRun:
     """The frames of the notifications of a block that have marks. `labels` are the encoded labels
     of the block's distinct nodes."""
     # the module has kernels, so it is imported only when needed
-    from tidings.broker.released import frame_kernels as kernels
+    from tidings.broker.outgoing_frames import frame_kernels as kernels
 
     marks, payloads = block.marks, block.payloads
     name = np.frombuffer(block.source.encode(), np.uint8)

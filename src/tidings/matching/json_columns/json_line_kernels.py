@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.matching.jit.compiling import kernel
+from tidings.matching.jit.kernel_compiler import kernel
 
 NULL, TRUTH, INTEGER, DOUBLE, TEXT = 0, 1, 2, 3, 4  # kinds of columns
 MOST_DIGITS = 18  # a number with at most this many digits fits into 64 bits

@@ -8,5 +8,5 @@
     frame_warming.py   loads the kernels for parts before the first part comes
     frame_kernels.py   their bytes, laid out by a compiled loop
 
-Used only inside `broker`, by root.py. Start at framed_rendezvous.py.
+Used only inside `broker`, by root_node.py. Start at framed_rendezvous.py.
 """

@@ -19,15 +19,15 @@ from tidings.broker.admission.listen import Direct, Door
 from tidings.broker.admission.permissions import Permissions
 from tidings.broker.early import EarlySending, serving_of
 from tidings.broker.links import Lane
+from tidings.broker.outgoing_frames.block_frames import join_frames
+from tidings.broker.outgoing_frames.frame_warming import load_block_kernels
+from tidings.broker.outgoing_frames.framed_rendezvous import FramedRendezvous
 from tidings.broker.predicates import Deciding, PredicateHelpers
 from tidings.broker.queues.command_changes import CommandChanges
 from tidings.broker.queues.merit_publications import MeritPublications
 from tidings.broker.queues.preparing import Preparing
 from tidings.broker.queues.spill import Spill
 from tidings.broker.recompiling import Recompiling
-from tidings.broker.released.block_frames import join_frames
-from tidings.broker.released.frame_warming import load_block_kernels
-from tidings.broker.released.framed_rendezvous import FramedRendezvous
 from tidings.broker.reports import advise, shorten
 from tidings.broker.root_reports import list_names, list_preprocessors, list_sources
 from tidings.broker.server import CACHE_BYTES, Server

@@ -6,7 +6,7 @@
     framed_rendezvous.py    the state machine of a rendezvous point, which encodes what it releases
     block_frames.py    the frames of many notifications, made at once
     frame_warming.py   loads the kernels for parts before the first part comes
-    frame_kernels.py   their bytes, laid out by a compiled loop
+    frame_kernels.py   their bytes, written by a compiled loop
 
 Used only inside `broker`, by root_node.py. Start at framed_rendezvous.py.
 """

@@ -2,8 +2,9 @@
 
     python tools/sentences.py --seed 14 --count 60
 
-A third of the sentences come from docstrings and comments, a third from error messages, and a third
-from pages. Rewrite the sentences at which a reader stops.
+A third of the sentences come from docstrings and comments, a third from messages (errors, log lines
+and the help of commands), and a third from pages and their tables. Rewrite the sentences at which a
+reader stops.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
 FEWEST = 4  # words of a sentence
+LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}  # of log lines
 
 
 def main() -> None:
@@ -33,7 +35,7 @@ def main() -> None:
     kinds = [
         [one for path in sources for one in comments_of(path)],
         [one for path in sources for one in messages_of(path)],
-        [one for path in pages for one in sentences_of(path, prose_of(path.read_text()))],
+        [one for path in pages for one in page_sentences_of(path)],
     ]
     chance = random.Random(given.seed)
     for kind in kinds:
@@ -97,10 +99,23 @@ def _comments(source: str) -> Iterator[str]:
 
 
 def messages_of(path: Path) -> Iterator[tuple[Path, str]]:
-    """The texts of errors, with {} where something is put in."""
+    """The texts of errors and log lines, with {} where something is put in, and the help of
+    options, arguments and groups of commands."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
             yield from sentences_of(path, _text_of(node.exc.args[0]))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            yield from sentences_of(path, _shown_by(node, node.func))
+
+
+def _shown_by(call: ast.Call, function: ast.Attribute) -> str:
+    """The text that a call of typer or of a logger shows; empty if it is another call."""
+    if function.attr in ("Option", "Argument", "Typer"):
+        return "".join(_text_of(one.value) for one in call.keywords if one.arg == "help")
+    is_log = isinstance(function.value, ast.Name) and function.value.id in ("_log", "log", "logger")
+    if is_log and function.attr in LEVELS and call.args:
+        return re.sub(r"%[-\d.,]*[a-z]", "{}", _text_of(call.args[0]))
+    return ""
 
 
 def _text_of(node: ast.expr) -> str:
@@ -113,12 +128,34 @@ def _text_of(node: ast.expr) -> str:
     return ""
 
 
+def page_sentences_of(path: Path) -> Iterator[tuple[Path, str]]:
+    """Sentences of a page and of the cells of its tables."""
+    page = path.read_text()
+    yield from sentences_of(path, prose_of(page))
+    yield from sentences_of(path, cells_of(page))
+
+
 def prose_of(page: str) -> str:
     """A page without code, tables, headings, tags and the addresses of links. Each item of a list
     is a paragraph."""
+    lines = _plain_lines(page)
+    return _split_items(
+        "\n".join(one for one in lines if not re.match(r"\||#|\[[^]]*\]:| {4}", one))
+    )
+
+
+def cells_of(page: str) -> str:
+    """The cells of the tables of a page, each as a paragraph."""
+    rows = (one.strip().strip("|") for one in _plain_lines(page) if one.startswith("|"))
+    return "\n\n".join(cell for row in rows for cell in re.split(r"(?<!\\)\|", row))
+
+
+def _plain_lines(page: str) -> list[str]:
+    """The lines of a page without code, tags and the addresses of links. A link to a decision loses
+    its number, which is not the end of a sentence."""
     page = re.sub(r"```.*?```|<!--.*?-->|</?[a-z][^>]*>", "", page, flags=re.DOTALL)
-    lines = (line for line in page.split("\n") if not re.match(r"\||#|\[[^]]*\]:| {4}", line))
-    return _split_items(re.sub(r"\]\([^)\s]*\)", "]", "\n".join(lines)))
+    page = re.sub(r"\[(?:\d{3}\. )?([^]]*)\]\([^)\s]*\)", r"\1", page)
+    return page.split("\n")
 
 
 def sentences_of(path: Path, text: str) -> Iterator[tuple[Path, str]]:

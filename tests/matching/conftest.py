@@ -20,6 +20,12 @@ def costly_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     return _make_default(str(request.param), monkeypatch)
 
 
+@pytest.fixture
+def diagrams(monkeypatch: pytest.MonkeyPatch) -> str:
+    """All matchers in a test evaluate all filters as decision diagrams."""
+    return _make_default("bdd", monkeypatch)
+
+
 def _make_default(name: str, monkeypatch: pytest.MonkeyPatch) -> str:
     for function in (Matcher.__init__, Matcher.open.__func__, Matcher.from_segment.__func__):  # type: ignore[attr-defined]
         defaults = function.__kwdefaults__

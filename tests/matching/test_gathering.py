@@ -75,6 +75,7 @@ def test_order_is_asked_for_as_before(text: str) -> None:
     assert tests.ordered == asks_order(values)
 
 
+@pytest.mark.usefixtures("engine")
 def test_many_added_at_once_match_like_those_added_one_by_one(seed: int) -> None:
     rng = random.Random(seed)
     drawn = make_workload("mixed", SEAL_AT + 500, 200, seed % 1000)

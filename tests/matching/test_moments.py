@@ -200,6 +200,12 @@ def test_an_answer_was_right_at_some_moment(seed: int, tmp_path: Path) -> None:
     check_moments(f"{seed} moments", tmp_path, rounds=400)
 
 
+@pytest.mark.usefixtures("diagrams")
+def test_an_answer_of_diagrams_was_right_at_some_moment(seed: int, tmp_path: Path) -> None:
+    """A short run; `make soak` runs the test above with diagrams too."""
+    check_moments(f"{seed} diagrams", tmp_path, rounds=40)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_answers_were_right_at_some_moment_for_long(seed: int, tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ def test_ranks_and_codes_say_the_same(seed: int) -> None:
             assert kernels.next_code(rank, one) == kernels.next_code(code, one) == following
 
 
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("kind", ["numbers", "texts"])
 def test_small_batches_match_as_filters_do(kind: str, seed: int) -> None:
     chance = random.Random(seed)

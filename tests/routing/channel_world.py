@@ -10,13 +10,13 @@ and all messages from above elsewhere. Credit must keep this from the other chan
 
 from __future__ import annotations
 
-import heapq
 import random
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from operator import and_
 from typing import Any
 
+from tests.routing.simulation import Simulation
 from tests.routing.world import ROOT, TICK, Disk, Faults, World
 
 from tidings.routing.channels import (
@@ -56,7 +56,7 @@ class Machines(Mapping[str, Router]):
         return sum(1 for _ in self)
 
 
-class Net:
+class Net(Simulation):
     """The routers and links that all channels share."""
 
     def __init__(
@@ -70,11 +70,9 @@ class Net:
         self._came: dict[tuple[str, str], dict[int, int]] = {}
         self._waiting: dict[tuple[str, str, int], deque[tuple[int | None, m.Message]]] = {}
         self.times = Times()
-        self.now = 0.0
         self.faults = Faults()
-        self.operations = 0
         self.slept = 0  # channels that were found asleep, over all ticks
-        self._lives = self._order = 0
+        self._lives = 0
         self._events: list[tuple[float, int, Any]] = []
         self._busy: dict[tuple[str, str], float] = {}  # until when a link carries something
         self._links: dict[frozenset[str], int] = {}  # how often each link was made
@@ -167,16 +165,7 @@ class Net:
     # -- time and messages ---------------------------------------------------------------------
 
     def at(self, when: float, event: Any) -> None:
-        self._order += 1
-        heapq.heappush(self._events, (when, self._order, event))
-
-    def run(self, seconds: float) -> None:
-        until = self.now + seconds
-        while self._events and self._events[0][0] <= until:
-            self.now, _, event = heapq.heappop(self._events)
-            self.operations += 1
-            self._happen(event)
-        self.now = until
+        self._put(when, event)
 
     def _happen(self, event: Any) -> None:
         if event[0] == "tick":

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from tests.routing.definition import memory_of
 from tests.routing.pipelines import Pipeline
+from tests.routing.simulation import Simulation
 
 from tidings.model import TidingsError
 from tidings.routing.clients.publisher import Publisher
@@ -319,7 +320,7 @@ class Faults(msgspec.Struct):
     delay: float = 0.05  # seconds at most
 
 
-class World:
+class World(Simulation):
     """A tree of routers with subscribers and publishers at them."""
 
     def __init__(
@@ -339,7 +340,6 @@ class World:
         self.behind = 6  # preprocessors and publishers have one of so many views
         self.redraws = 0
         self.times = times or Times()
-        self.now = 0.0
         self._lives = 0
         self.faults = Faults()
         self.disk = Disk()
@@ -379,9 +379,7 @@ class World:
         self.signals = chance.random() < 0.5
         self._skipped: set[tuple[Any, Any]] = set()  # links that must say so
         self.cut: set[str] = set()  # who hears nothing, and is not heard
-        self.operations = 0
         self._events: list[tuple[float, int, Any]] = []
-        self._order = 0
         self._links: dict[tuple[Any, Any], float] = {}
         self._down: dict[Any, float] = {}  # who is down until when
         self._at(TICK, ("tick",))
@@ -510,14 +508,6 @@ class World:
         self._events = [one for one in self._events if one not in ours]
         heapq.heapify(self._events)
 
-    def run(self, seconds: float) -> None:
-        until = self.now + seconds
-        while self._events and self._events[0][0] <= until:
-            self.now, _, event = heapq.heappop(self._events)
-            self.operations += 1
-            self._happen(event)
-        self.now = until
-
     # -- how -----------------------------------------------------------------------------------
 
     def send(self, sender: Any, sent: Iterable[tuple[Any, m.Message]]) -> None:
@@ -578,8 +568,7 @@ class World:
                 self.views.append(view)
 
     def _at(self, when: float, event: Any) -> None:
-        self._order += 1
-        heapq.heappush(self._events, (when, self._order, event))
+        self._put(when, event)
 
     def _happen(self, event: Any) -> None:
         if event[0] == "tick":

@@ -15,6 +15,7 @@ from tidings.routing.early import SentBodies
 from tidings.studies.relations import related_bench
 from tidings.studies.relations.forwarding_bench import measure_forwarding
 from tidings.studies.relations.related_bench import measure_related
+from tidings.studies.relations.relation_bars import _overload_bars
 from tidings.studies.workloads.checking import WrongMatches
 from tidings.studies.workloads.draws import draw_bounded_zipf
 
@@ -61,14 +62,28 @@ def check_bars(report: studies.RelationsReport) -> None:
     routers = bars["router: time with relations against without, 100 bytes"]
     row = report.forwarding[0]
     assert routers.measured == row.learning_micros / row.plain_micros
+    assert (routers.asked, routers.met) == ("at most 1.05 times", routers.measured <= 1.05)
+    early = bars["router: time with relations against without, 5,000 bytes, early bodies"]
+    assert (early.asked, early.met) == ("", None)
+    assert "a second frame" in early.note
     assert bars["related deliveries at 0.7: recall"].met
     for limit in (0.5, 0.6, 0.7, 0.8, 0.9):
         for what in ("precision", "recall"):
             assert bars[f"related deliveries at {limit}: {what}"].measured == 1.0
     top = bars["overload: p99 of the top decile by merit, against without overload"]
-    assert (top.measured, top.met) == (overload.ratio, overload.ratio <= 2)
+    assert (top.asked, top.measured, top.met) == ("at most 2 times", overload.ratio, None)
+    assert "only --live can meet the target" in top.note
     assert bars["overload: publications that did not arrive"].met
     assert bars["overload: gaps in the serials of deliveries"].met is None  # only --live has them
+
+
+def test_only_a_live_overload_can_meet_its_target() -> None:
+    for ratio, met in ((1.9, True), (2.1, False)):
+        fields: dict[str, Any] = dict.fromkeys(studies.LiveOverloadReport.__struct_fields__, 0)
+        report = studies.LiveOverloadReport(**fields | {"ratio": ratio, "seconds": 5})
+        (top,) = (bar for bar in _overload_bars(report) if bar.name.startswith("overload: p99"))
+        assert (top.measured, top.met) == (ratio, met)
+        assert top.note == "real processes; 5 s of overload"
 
 
 def test_other_deliveries_are_imprecise(monkeypatch: pytest.MonkeyPatch) -> None:

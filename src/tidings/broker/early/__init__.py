@@ -1,5 +1,10 @@
 """Early bodies of a running node, in channels with relations.
 
+    publication, or early body from above ──> early_sending ──context──> learning: which neighbours?
+                                                    `──body──> their links ──> early_counts
+    frames that were forwarded ──> learning, in slices; between two slices, pauses
+    settings: the table `relations`, or served_settings ──> learning ──learnt_report──> command
+
     early_sending.py    sends and passes on early bodies; learns when there is time
     pauses.py           how often a node learns
     early_counts.py     how many bytes were sent early, and used

@@ -38,7 +38,7 @@ def encode_block(block: Block, epoch: int, labels: Sequence[bytes]) -> FrameRun:
     size += int(payloads.starts[-1] - payloads.starts[0])
     data, places = np.empty(size, np.uint8), np.empty((2, len(block)), np.int64)
     starts, ends = places
-    many = kernels.lay_out(
+    many = kernels.write_frames(
         kind=frames.NOTIFICATION,
         version=frames.VERSION,
         name=name,

@@ -1,4 +1,8 @@
-"""A kernel that lays out the frames of a block of notifications."""
+"""A kernel that writes the frames of a block of notifications.
+
+The arguments are not grouped into named tuples: Numba would take 3 µs longer for each block, and a
+block may have only one notification.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from tidings.matching.jit import copy_bytes, kernel, put_number
 
 
 @kernel
-def lay_out(
+def write_frames(
     kind: int, version: int, name: Any, epoch: Any, serial: int, stamp: int, mark_starts: Any,
     marks: Any, which: Any, label_starts: Any, labels: Any, payload_starts: Any, payloads: Any,
     out: Any, starts: Any, ends: Any,

@@ -1,13 +1,19 @@
 """Compile kernels with Numba, cache them, and pass arrays to them; nothing in this folder depends
 on filters.
 
+    sources of the room ──digest──> kernels/<digest>/<folder>/*.nbi, *.nbc
+                                          ^ v
+    function over arrays ──@kernel──> machine code for the types of a call, without the GIL
+    named tuples of arrays ──pointer_table──> one int64 table ──> the same arrays in the kernel
+    array_pool ──memory──> large results ──the last array is deleted──> array_pool
+
     kernel_compiler.py   decorators for kernels; a digest of the room's sources names the cache
-    byte_kernels.py    writes bytes, for kernels of other rooms
-    hash_kernels.py    looks up numbers in hash tables, for kernels of other rooms
-    simd.py            sixty-four comparisons at a time, written as LLVM vector instructions
-    pointer_table.py   passes many arrays to a kernel as one table of addresses
-    array_pool.py      memory for large results, reused once no array refers to it
-    gil.py             how background work and matching share the GIL
+    byte_kernels.py      writes bytes, for kernels of other rooms
+    hash_kernels.py      looks up numbers in hash tables, for kernels of other rooms
+    simd.py              sixty-four comparisons at a time, written as LLVM vector instructions
+    pointer_table.py     passes many arrays to a kernel as one table of addresses
+    array_pool.py        memory for large results, reused once no array refers to it
+    gil.py               how background work and matching share the GIL
 
 A new kernel is a free function over arrays in a module `*_kernels.py` beside its caller. A kernel
 with a single caller may be in the caller's module. The docstring of the kernel, or of its module,

@@ -1,5 +1,15 @@
 """The semantic relation store: it turns names into values, and knows how values are related.
 
+    name ──term──> Term(context, value) ──expand, weights──> related values, each with its weight
+                         │
+                         ├─ place    gazetteer ───┬─ a tree of names, which can grow (tree)
+                         ├─ tag      thesaurus ───┘
+                         ├─ time     calendar         a tree that is computed
+                         └─ person   acquaintances    a graph, which can grow
+
+    name that is missing ──name_lookups──> dictionary ──Entry──> grow: the tree or graph has it
+    terms ──term_bytes──> the context of a frame
+
     term_values.py     places, spans of time, tags and people; the distance of two places
     tree.py            names under broader names; it can grow
     gazetteer.py       places with coordinates, in a tree

@@ -1,6 +1,10 @@
 """What a node learns in a channel with relations, and to which neighbours it sends bodies early as
 a result.
 
+    frame that was forwarded ──note──> pending ──work──> terms, hop, nodes ──> ClusterStore
+    subscriptions that ended, time that passed ──store_upkeep──> nodes leave the ClusterStore
+    context of an early body ──find_served──> merits of hops ──hops──> neighbours over the limit
+
     learning.py       learns from forwarded notifications; finds the neighbours to serve early
     hops.py           numbers of neighbours
     store_upkeep.py   removes from a store what has ended or is old

@@ -7,6 +7,7 @@
     contents/            what follows the labels of a notification: its context and its body
     grants.py            a signed grant: an agent may subscribe to a node
     tickets.py           a signed ticket: what a node says about its client
+    signed_bodies.py     a signature and a body: the form of grants and tickets
     tags.py              the tag of a publication that was tagged elsewhere
     marks.py             the marks of a newly numbered notification, as columns
     message_merging.py   merges adjacent messages of the same kind

@@ -14,10 +14,8 @@ from typing import Annotated
 import msgspec
 
 from tidings.routing.protocol import messages as m
-from tidings.routing.protocol.messages import KEY_ID, SIGNATURE
-
-PURPOSE = b"tidings grant 1\0"
-"""The first bytes of the signed data, so that no signature can be used for another purpose."""
+from tidings.routing.protocol.messages import KEY_ID
+from tidings.routing.protocol.signed_bodies import SignedBodies
 
 
 class Grant(msgspec.Struct, frozen=True, array_like=True):
@@ -35,23 +33,19 @@ class Grant(msgspec.Struct, frozen=True, array_like=True):
     the node itself."""
 
 
-_BODY = msgspec.msgpack.Decoder(Grant)
+_SIGNED = SignedBodies(Grant, b"tidings grant 1\0")
 
 
 def pack_grant(grant: Grant, sign: Callable[[bytes], bytes]) -> bytes:
     """A grant with its signature; `sign` computes signatures."""
-    body = msgspec.msgpack.encode(grant)
-    return sign(PURPOSE + body) + body
+    return _SIGNED.pack(grant, sign)
 
 
 def split_grant(data: bytes) -> tuple[bytes, bytes]:
     """The signature of a grant, and the bytes that were signed."""
-    return data[:SIGNATURE], PURPOSE + data[SIGNATURE:]
+    return _SIGNED.split(data)
 
 
 def unpack_grant(data: bytes) -> Grant | None:
     """The grant in these bytes, or None if they are not a grant. The signature is not checked."""
-    try:
-        return _BODY.decode(data[SIGNATURE:])
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
+    return _SIGNED.unpack(data)

@@ -14,10 +14,8 @@ from typing import Annotated
 import msgspec
 
 from tidings.routing.protocol import messages as m
-from tidings.routing.protocol.messages import KEY_ID, SIGNATURE
-
-PURPOSE = b"tidings ticket 1\0"
-"""The first bytes of the signed data, so that no signature can be used for another purpose."""
+from tidings.routing.protocol.messages import KEY_ID
+from tidings.routing.protocol.signed_bodies import SignedBodies
 
 
 class Ticket(msgspec.Struct, frozen=True, array_like=True):
@@ -38,23 +36,19 @@ class Ticket(msgspec.Struct, frozen=True, array_like=True):
         return self.owner == self.name
 
 
-_BODY = msgspec.msgpack.Decoder(Ticket)
+_SIGNED = SignedBodies(Ticket, b"tidings ticket 1\0")
 
 
 def pack_ticket(ticket: Ticket, sign: Callable[[bytes], bytes]) -> bytes:
     """A ticket with its signature; `sign` computes signatures."""
-    body = msgspec.msgpack.encode(ticket)
-    return sign(PURPOSE + body) + body
+    return _SIGNED.pack(ticket, sign)
 
 
 def split_ticket(data: bytes) -> tuple[bytes, bytes]:
     """The signature of a ticket, and the bytes that were signed."""
-    return data[:SIGNATURE], PURPOSE + data[SIGNATURE:]
+    return _SIGNED.split(data)
 
 
 def unpack_ticket(data: bytes) -> Ticket | None:
     """The ticket in these bytes, or None if they are not a ticket. The signature is not checked."""
-    try:
-        return _BODY.decode(data[SIGNATURE:])
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
+    return _SIGNED.unpack(data)

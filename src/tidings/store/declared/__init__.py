@@ -1,6 +1,11 @@
 """What a channel declares: its attributes with their types, what happens to other fields, and its
 kind of interest. A declaration is an entry of the channel's log, with a version.
 
+    attributes ──declaration──> text ──declaration_request──> owner ──> log of the channel
+                                 `──> without an owner, change_log ──────^    │
+    filters of the log ──fitness──> refused, if a type would change           │
+    the last declaration, and its version <──declaration_reader── new groups ─┘
+
     declaration.py           the text of a declaration; how two declarations differ
     declaration_reader.py    follows the log, and reads nothing but the declarations
     declaration_request.py   hands a declaration to the owner of the folder

@@ -1,4 +1,4 @@
-"""Kernels that lay out the records of a block, with their checksums.
+"""Kernels that write the records of a block, with their checksums.
 
 The checksum is that of zlib, computed eight bytes at a time with eight tables ("slicing by 8"):
 TABLES[k][b] is the contribution of the byte b if k more bytes follow it.
@@ -57,12 +57,12 @@ def checksum(data: Any, start: int, end: int, tables: Any) -> Any:
 
 
 @kernel
-def lay_out(
+def write_records(
     kind: int, name: Any, serial: int, stamp: int, mark_starts: Any, marks: Any,
     matched_starts: Any, matched: Any, payload_starts: Any, payloads: Any, tables: Any, out: Any,
     heads: Any, spans: Any,
 ) -> Any:  # fmt: skip
-    """Lay out n records, one after another, with their heads and checksums. A notification without
+    """Write n records, one after another, with their heads and checksums. A notification without
     marks is stored without its payload. Returns the size of all records, and how many have marks.
 
     kind: the byte of notifications; name uint8; serial, stamp: those of the first notification;

@@ -1,7 +1,7 @@
 """The records of a batch of entries; those of a block of notifications are created at once.
 
 Each record of a block equals the one that `entries.encode` creates for the notification alone.
-Kernels lay out the records of a block in one buffer, with their heads and checksums.
+Kernels write the records of a block in one buffer, with their heads and checksums.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def encode_block(block: Block) -> PackedBlock:
     size += 8 * len(matched.nodes) + int(payloads.starts[-1] - payloads.starts[0])
     data, heads = np.empty(size, np.uint8), np.empty((len(block), RECORD_HEAD), np.uint8)
     spans = np.empty((len(block), len(SpanColumn)), np.int64)
-    used, there = kernels.lay_out(
+    used, there = kernels.write_records(
         kind=NOTIFICATION[0],
         name=name,
         serial=block.serial,

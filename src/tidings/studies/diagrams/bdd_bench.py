@@ -154,15 +154,17 @@ def _run(
     edges = len(linked.arrays.edges)
     spent = linked.arrays.edges.nbytes + linked.arrays.class_edges.nbytes
     return DiagramRun(
-        name, count, sum(form.tree is not None for form in forms), matches, parse_seconds,
-        build_seconds, link_seconds, len(draft.plan.units), draft.plan.nodes,
-        len(draft.plan.left_out), draft.plan.split, draft.plan.too_large,
-        len(draft.classes.groups), edges, linked.nbytes, spent / max(1, edges), found,
-        trees_micros, matcher_micros, trees_micros / matcher_micros,
-        steps["classes and edges"] / max(1.0, steps["merged"]),
-        steps["classes and edges"] / max(1.0, steps["apart"]),
-        steps["measured order"] / max(1.0, steps["classes and edges"]),
-        found[-1].tests / max(1.0, found[-2].tests),
+        workload=name, filters=count, wide=sum(form.tree is not None for form in forms),
+        matches=matches, parse_seconds=parse_seconds, build_seconds=build_seconds,
+        link_seconds=link_seconds, units=len(draft.plan.units), most_nodes=draft.plan.nodes,
+        left_out=len(draft.plan.left_out), split=draft.plan.split, too_large=draft.plan.too_large,
+        groups=len(draft.classes.groups), edges=edges, bytes=linked.nbytes,
+        bytes_per_edge=spent / max(1, edges), ways=found, trees_micros=trees_micros,
+        matcher_micros=matcher_micros, speedup=trees_micros / matcher_micros,
+        step_share=steps["classes and edges"] / max(1.0, steps["merged"]),
+        apart_share=steps["classes and edges"] / max(1.0, steps["apart"]),
+        ordered_steps=steps["measured order"] / max(1.0, steps["classes and edges"]),
+        ordered_tests=found[-1].tests / max(1.0, found[-2].tests),
     )  # fmt: skip
 
 

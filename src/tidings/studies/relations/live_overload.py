@@ -259,11 +259,18 @@ async def _measure(
     calm_p99s = [float(np.quantile(one, 0.99)) for one in calm_waits]
     p99s = [float(np.quantile(one, 0.99)) for one in waits]
     together = np.concatenate(waits)
+    delivered, gaps = traffic.count_serials()
+    root_share, router_share, driver_share = shares
     return LiveOverloadReport(
-        describe_machine(), seed, rate, (load - calm) / calm_took, loaded / took, served / took,
-        seconds, traffic.published, *traffic.count_serials(), most.waiting, most.on_disk / 1e6,
-        drained,
-        float(np.median(calm_waits[-1])), calm_p99s[-1], float(np.median(waits[-1])), p99s[-1],
-        p99s[-1] / calm_p99s[-1], float(np.quantile(together, 0.99)), float(together.max()) / 1e3,
-        calm_p99s, p99s, most.memory / 1e6, before / 1e6, *shares,
+        machine=describe_machine(), seed=seed, rate=rate, calm_rate=(load - calm) / calm_took,
+        overload_rate=loaded / took, served_rate=served / took, seconds=seconds,
+        published=traffic.published, delivered=delivered, gaps=gaps, most_waiting=most.waiting,
+        most_on_disk_megabytes=most.on_disk / 1e6, drained_after=drained,
+        calm_p50_millis=float(np.median(calm_waits[-1])), calm_p99_millis=calm_p99s[-1],
+        top_p50_millis=float(np.median(waits[-1])), top_p99_millis=p99s[-1],
+        ratio=p99s[-1] / calm_p99s[-1], all_p99_millis=float(np.quantile(together, 0.99)),
+        longest_seconds=float(together.max()) / 1e3, calm_deciles_millis=calm_p99s,
+        deciles_millis=p99s, root_megabytes=most.memory / 1e6,
+        root_megabytes_before=before / 1e6, root_share=root_share, router_share=router_share,
+        driver_share=driver_share,
     )  # fmt: skip

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from tidings.studies.bars import Bar, at_least, at_most, none_of, without_target
 from tidings.studies.relations.live_overload import LiveOverloadReport
 from tidings.studies.relations.overload_bench import OverloadReport
@@ -12,6 +14,7 @@ from tidings.studies.relations.related_bench import RELATED
 from tidings.studies.relations.relations_bench import STORE_SHARE, RelationsReport
 
 SERVED, TIMES, RECALL, RATIO = 0.8, 3, 0.95, 2
+ROUTER = 1.05  # a router should be no slower; medians of one variant differ by 5 % between runs
 
 
 class WholeRelationsReport(RelationsReport, frozen=True, kw_only=True):
@@ -42,9 +45,13 @@ def _bars_of(report: RelationsReport) -> Iterator[Bar]:
     yield at_most("store: nodes, share of the distinct filters", STORE_SHARE, report.store_share)
     for row in report.forwarding:
         name = f"router: time with relations against without, {row.body:,} bytes"
-        yield without_target(name, row.learning_micros / row.plain_micros)
+        yield at_most(name, ROUTER, row.learning_micros / row.plain_micros, " times")
         if row.early_micros is not None:
-            yield without_target(f"{name}, early bodies", row.early_micros / row.plain_micros)
+            yield without_target(
+                f"{name}, early bodies", row.early_micros / row.plain_micros,
+                note="an early body is a second frame for each neighbour; a node spends at most a "
+                "fifth of its time on them",
+            )  # fmt: skip
     yield at_least(f"related deliveries at {RELATED}: recall", RECALL, report.related.recall)
     for one in report.related_limits:
         yield without_target(f"related deliveries at {one.limit}: precision", one.precision)
@@ -53,11 +60,13 @@ def _bars_of(report: RelationsReport) -> Iterator[Bar]:
 
 
 def _overload_bars(overload: OverloadReport | LiveOverloadReport) -> Iterator[Bar]:
-    how = "real processes" if isinstance(overload, LiveOverloadReport) else "simulated time"
-    yield at_most(
+    is_live = isinstance(overload, LiveOverloadReport)
+    how = "real processes" if is_live else "simulated time, so only --live can meet the target"
+    ratio = at_most(
         "overload: p99 of the top decile by merit, against without overload", RATIO,
-        overload.ratio, " times", note=f"{how}, {overload.seconds:g} s of overload",
+        overload.ratio, " times", note=f"{how}; {overload.seconds:g} s of overload",
     )  # fmt: skip
+    yield ratio if is_live else msgspec.structs.replace(ratio, met=None)
     arrived = "overload: publications that did not arrive"
     gaps = "overload: gaps in the serials of deliveries"
     if isinstance(overload, LiveOverloadReport):

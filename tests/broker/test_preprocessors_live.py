@@ -89,7 +89,38 @@ def test_everyone_gets_what_matches(tag: Tagging, routers: int, tmp_path: Path, 
     running(work)
 
 
-def test_tags_of_strangers_are_ignored(tmp_path: Path) -> None:
+def test_fast_notifications_of_an_agent_that_tags(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They have tags, and the rendezvous point corrects these tags instead of matching."""
+
+    async def work() -> None:
+        network = root, (edge,) = await started(tmp_path, 1)
+        async with (
+            connect(at(edge), tag="local", times=FAST) as writer,
+            connect(at(root), times=FAST) as reader,
+            reader.subscribe("n > 3") as told,
+        ):
+            await catch_up(writer, told.node)
+            view = writer.view
+            async with reader.subscribe("n > 6") as newer:
+                monkeypatch.setattr(root.machine.tagger, "_ask_filters", None)
+                for stale in (True, False):
+                    if not stale:
+                        await catch_up(writer, newer.node)
+                        view = writer.view
+                    monkeypatch.setattr(writer._following, "tag", view.tag)
+                    writer.publish_fast({"n": 5}, b"5")
+                    assert await writer.publish({"n": 8}, b"8", fast=True) == 0
+                    assert await payloads(told, 2) == [b"5", b"8"]
+                    assert await payloads(newer, 1) == [b"8"]
+        monkeypatch.undo()
+        await stopped(network)
+
+    running(work)
+
+
+def test_tags_of_strangers_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tokens: Tokens = {
         "writes": TokenRights("writer", frozenset({"publish", "subscribe"})),
         "tags": TokenRights("tagger", frozenset({"publish", "subscribe", "preprocess"})),
@@ -119,6 +150,13 @@ def test_tags_of_strangers_are_ignored(tmp_path: Path) -> None:
                     await asyncio.gather(*many)
                 assert await payloads(told, 21) == [b"ours"] * 21
                 assert await payloads(other, 21) == [b"its own"] * 21
+                for who in (writer, tagger):  # fast ones are treated alike
+                    monkeypatch.setattr(who._following, "tag", lambda _: wrong)
+                    monkeypatch.setattr(who, "_tagging", "local")
+                    who.publish_fast({"n": 5}, who.name.encode())
+                    monkeypatch.undo()
+                assert await payloads(told, 1) == [b"writer"]
+                assert await payloads(other, 1) == [b"tagger"]
                 await catch_up(tagger, history.version)
                 header = await tagger.header({"n": 5})
                 assert await tagger.publish(payload=b"secret", header=header)

@@ -13,7 +13,9 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
+import msgspec
 import pytest
 from hypothesis import given, settings, strategies as st
 from tests.broker.networks import FAST, at, connect_writers, running
@@ -21,10 +23,12 @@ from tests.broker.processes import Process
 from tests.broker.test_kinds_live import EDGE, TOPICS, TYPES, run
 from tests.broker.test_preprocessors_live import Preprocessor, kill
 from tests.filters.test_revision import a_graph, lies_under
-from tests.waiting import until
+from tests.preprocessing.installed import install
+from tests.waiting import PATIENCE, until
 
 from tidings.broker import Door, RootNode
 from tidings.channel.interests import ArrayInterests, find_changed
+from tidings.channel.interests.own_texts import OwnTexts
 from tidings.filters.values import Ontology, revise
 from tidings.model import TidingsError
 from tidings.network import Agent, Outdated, Refusal, connect
@@ -388,48 +392,151 @@ def test_what_is_set_aside_is_logged_once(tmp_path: Path, caplog: pytest.LogCapt
     running(work)
 
 
-def test_texts_that_a_revision_tells_apart(tmp_path: Path) -> None:
-    """A topic and its synonym mean the same, and then they do not: whoever subscribed to either, in
-    whatever dialect, gets what its own text means, without a break."""
-    together = a_kind(FIRST, soccer="football")
-    apart = a_kind({**FIRST, "soccer": ["sports"]})
-    texts = {"football": "topics", "soccer": "topics", "isa(topic, 'soccer')": "sql"}
+class Apart(NamedTuple):
+    """Two texts that mean the same in one definition of a channel, and not in the other."""
+
+    together: KindDefinition
+    apart: KindDefinition
+    dialect: str
+    attribute: str
+    names: tuple[str, str, str]  # two texts, and something that neither asks for
+    sql: str
+    sql_as: int  # the text that the filter in SQL means
+    nodes: int
+
+    @property
+    def texts(self) -> tuple[tuple[str, str, str], ...]:
+        """Texts with their dialects, and the text that means the same."""
+        one, other, _ = self.names
+        return (
+            (one, self.dialect, one), (other, self.dialect, other),
+            (self.sql, "sql", self.names[self.sql_as]),
+        )  # fmt: skip
+
+
+PORTFOLIOS = KindDefinition("application", entry_point="portfolios", version="1")
+RENAMED = msgspec.structs.replace(PORTFOLIOS, settings={"renamed": {"SAPG": "SAP"}})
+APART = {
+    "topics": Apart(
+        a_kind(FIRST, soccer="football"), a_kind({**FIRST, "soccer": ["sports"]}), "topics",
+        "topic", ("football", "soccer", "chess"), "isa(topic, 'soccer')", 1,
+        2,  # a topic and its filter in SQL mean the same forever
+    ),
+    "application": Apart(
+        RENAMED, PORTFOLIOS, "application", "name", ("SAP", "SAPG", "BMW"), "security = 'SAP'", 0,
+        3,  # the class may turn a text into any filter
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(install(tmp_path / "site")))
+    monkeypatch.delitem(sys.modules, "kinds_for_tests", raising=False)
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("case", APART)
+def test_texts_that_a_revision_tells_apart(case: str, tmp_path: Path) -> None:
+    """Such as a topic and its synonym, which mean the same, and then they do not: whoever
+    subscribed to either, in whatever dialect, gets what its own text means, without a break."""
+    given = APART[case]
+    names, dialect = given.names, given.dialect
 
     async def work() -> None:
-        root = RootNode("root", tmp_path / "j", Door(), kind=together, times=FAST)
+        root = RootNode("root", tmp_path / "j", Door(), kind=given.together, times=FAST)
         await root.start()
         async with contextlib.AsyncExitStack() as stack:
             enter = stack.enter_async_context
             agent = await enter(connect(at(root), times=FAST, name="reader"))
-            told = [await enter(agent.subscribe(one, kind)) for one, kind in texts.items()]
-            # a topic and its filter in SQL mean the same forever
-            assert len({one.node for one in told}) == 2
-            assert told[1].node == told[2].node
-            away = {one: f"of {one}" for one in ("football", "soccer")}
+            told = [await enter(agent.subscribe(one, kind)) for one, kind, _ in given.texts]
+            assert len({one.node for one in told}) == given.nodes
+            away = {one: f"of {one}" for one in names[:2]}
             for one, name in away.items():
-                async with agent.subscribe(one, "topics", name=name):
+                async with agent.subscribe(one, dialect, name=name):
                     pass
-            with pytest.raises(Refusal, match="found another filter for the name 'of soccer'"):
-                await agent.subscribe("football", "topics", name="of soccer").__aenter__()
+            with pytest.raises(Refusal, match=f"found another filter for the name 'of {names[1]}'"):
+                await agent.subscribe(names[0], dialect, name=f"of {names[1]}").__aenter__()
             writers = await connect_writers(stack, at(root))
-            topics = ("football", "soccer", "chess")
-            sent = [await publish_each(writers, topics, b"before")]
-            await root.revise(apart)
-            sent.append(await publish_each(writers, topics, b"apart"))
-            await root.revise(together)  # with their own nodes, they go on
-            sent.append(await publish_each(writers, topics, b"together"))
-            await root.revise(apart)
-            sent.append(await publish_each(writers, topics, b"again"))
-            both = [one for topic in topics[:2] for one in sent[0][topic] + sent[2][topic]]
-            due = {
-                topic: {*both, *sent[1][topic], *sent[3][topic]} for topic in ("football", "soccer")
-            }
-            for own, topic in zip(told, ("football", "soccer", "soccer"), strict=True):
-                assert await read_all(own, len(due[topic])) == due[topic], topic
-            for topic, name in away.items():
-                back = await enter(agent.subscribe(topic, "topics", name=name))
-                assert await read_all(back, len(due[topic])) == due[topic], name
+
+            async def publish(label: bytes) -> dict[str, list[bytes]]:
+                return await publish_each(writers, names, label, given.attribute)
+
+            sent = [await publish(b"before")]
+            await root.revise(given.apart)
+            sent.append(await publish(b"apart"))
+            await root.revise(given.together)  # with their own nodes, they go on
+            sent.append(await publish(b"together"))
+            await root.revise(given.apart)
+            sent.append(await publish(b"again"))
+            both = [one for name in names[:2] for one in sent[0][name] + sent[2][name]]
+            due = {name: {*both, *sent[1][name], *sent[3][name]} for name in names[:2]}
+            for own, (_, _, name) in zip(told, given.texts, strict=True):
+                assert await read_all(own, len(due[name])) == due[name], name
+            for text, name in away.items():
+                back = await enter(agent.subscribe(text, dialect, name=name))
+                assert await read_all(back, len(due[text])) == due[text], name
         await root.stop()
+
+    running(work)
+
+
+@pytest.mark.usefixtures("installed")
+def test_texts_that_share_a_node_since_an_earlier_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A named subscription stays at the node of the other text, and misses nothing, until a
+    revision tells the texts apart. Texts that nobody named get nodes of their own."""
+
+    named = {"SAP": "application", "SAPG": "application", "security = 'SAP'": "sql"}
+
+    async def work() -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            enter = stack.enter_async_context
+            node = 0
+
+            async def reader(root: RootNode) -> Agent:
+                return await enter(connect(at(root), times=FAST, name="reader"))
+
+            with monkeypatch.context() as earlier:  # filters decide alone
+                earlier.setattr(OwnTexts, "select", lambda _, numbers, __: [*numbers])
+                earlier.setattr(OwnTexts, "select_like", lambda _, numbers, __: [*numbers])
+                root = RootNode("root", tmp_path / "j", Door(), kind=RENAMED, times=FAST)
+                await root.start()
+                agent = await reader(root)
+                first = await enter(agent.subscribe("SAP", "application"))
+                node = first.node
+                for text, dialect in named.items():
+                    async with agent.subscribe(text, dialect, name=f"of {text}") as told:
+                        assert told.node == node
+                await agent.publish({"name": "SAP"}, b"missed")
+                await agent.close()
+                await root.stop()
+
+            root = RootNode("root", tmp_path / "j", Door(), kind=RENAMED, times=FAST)
+            await root.start()
+            agent = await reader(root)
+            for text, dialect in named.items():
+                told = await enter(agent.subscribe(text, dialect, name=f"of {text}"))
+                assert told.node == node
+                assert await read_all(told, 1) == {b"missed"}
+            plain = await enter(agent.subscribe("SAPG", "application"))
+            assert plain.node == node
+            other = await enter(agent.subscribe("SAP SAPG", "application"))
+            assert other.node != node
+            await agent.publish({"name": "SAPG"}, b"both")
+            assert await read_all(other, 1) == {b"both"}
+            await root.revise(PORTFOLIOS)
+            another = await enter(agent.subscribe("SAPG", "application"))
+            await agent.publish({"name": "SAPG"}, b"apart")
+            assert await read_all(another, 1) == {b"apart"}
+            await agent.close()
+            agent = await reader(root)
+            again = await enter(agent.subscribe("SAPG", "application", name="of SAPG"))
+            assert again.node == another.node
+            assert isinstance(await again.next(PATIENCE), Break)
+            await agent.close()
+            await root.stop()
 
     running(work)
 
@@ -467,14 +574,14 @@ def test_a_topic_that_becomes_a_synonym_of_the_one_above_it(tmp_path: Path) -> N
 
 
 async def publish_each(
-    writers: Iterable[Agent], topics: Iterable[str], label: bytes
+    writers: Iterable[Agent], topics: Iterable[str], label: bytes, attribute: str = "topic"
 ) -> dict[str, list[bytes]]:
     """Publish under each topic, by each writer."""
     found: dict[str, list[bytes]] = {}
     for topic in topics:
         for at_, writer in enumerate(writers):
             payload = b"%s %s %d" % (label, topic.encode(), at_)
-            await writer.publish({"topic": topic}, payload)
+            await writer.publish({attribute: topic}, payload)
             found.setdefault(topic, []).append(payload)
     return found
 

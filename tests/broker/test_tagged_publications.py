@@ -17,9 +17,9 @@ from tests.repeats import draws, runs
 
 from tidings.channel.interests import tagging as interests_module
 from tidings.filters import parse
-from tidings.routing.protocol import frames, messages as m, pack_tag
+from tidings.routing.protocol import body_of, frames, messages as m, pack_tag
 from tidings.routing.protocol.limits import Limits
-from tidings.routing.root import Block, Record, node_history
+from tidings.routing.root import Block, Record, Rendezvous, node_history
 from tidings.routing.root.handover import correcting
 
 Nodes = dict[int, str]
@@ -113,6 +113,54 @@ def test_any_interleaving_gives_the_tags_of_a_fresh_one(
         assert not [one for one in answers if isinstance(one, m.Published) and one.refusal]
         stale += version < root.version
     assert stale > 10
+
+
+@pytest.mark.parametrize("run", runs(1, 30))
+def test_fast_publications_get_the_tags_of_a_fresh_one(
+    run: int, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They have no stamps, and are sent at once to whoever is linked."""
+    chance = random.Random(f"{seed} {run} fast")
+    sent: dict[bytes, tuple[int, ...]] = {}
+
+    def release(self: Rendezvous, record: Record, nodes: tuple[int, ...]) -> None:
+        assert record.serial == 0
+        assert all(mark.number == 0 for mark in record.marks)
+        sent[record.payload] = tuple(nodes)
+
+    monkeypatch.setattr(Rendezvous, "release", release)
+    root = Root(tmp_path)
+    tagging = Tagging(root, chance)
+    stale = 0
+    for _ in draws(50, lambda: stale > 10):
+        tagging.change()
+        if chance.random() < 0.2:
+            root.restart()
+        version, known = chance.choice(tagging.past[-6:])
+        for _ in range(6):
+            given = tagging.publication(version, known)
+            message = msgspec.structs.replace(given, stamp=0, first=0, fast=True)
+            due = fresh(root, message.content)
+            assert root.say(message) == []  # no answer
+            assert sent == ({body_of(message): due} if due else {})
+            sent.clear()
+        stale += version < root.version
+    assert stale > 10
+    assert not root.records()
+
+
+def test_a_fast_publication_with_a_tag_is_not_matched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Root(tmp_path)
+    old, newer = root.place("n > 1"), root.place("n > 3")
+    found: list[tuple[int, ...]] = []
+    monkeypatch.setattr(root.machine, "release", lambda _, nodes: found.append(tuple(nodes)))
+    monkeypatch.setattr(root.interests, "tag", None)
+    tag = pack_tag(root.life, old, (old,))
+    root.say(m.Publish("p/1", 0, 0, b'{"n": 5}', b"a", fast=True, tag=tag))
+    root.say(m.Publish("p/1", 0, 0, b'{"n": 2}', b"b", fast=True, tag=tag))
+    assert found == [(newer,), (old,)]
 
 
 def test_only_newer_nodes_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -186,6 +187,20 @@ def test_the_first_of_many_that_is_refused(root: Root) -> None:
         assert payload(told.next(PATIENCE)) == b"1"
 
 
+def test_who_reads_late_gets_everything(root: Root) -> None:
+    """At most `most` notifications wait in the process; the others stay at the rendezvous point."""
+    with connected(root) as agent:
+        for one in (agent, agent.channel("")):
+            with one.subscribe("n >= 0", most=50) as late:
+                assert one.publish_many(({"n": n}, b"%d" % n) for n in range(500)) == 500
+                inbox = late._subscription.inbox
+                eventually(lambda: len(inbox) >= 50)
+                time.sleep(0.5)  # several beats, in which more could be requested
+                assert len(inbox) == 50
+                found = [payload(late.next(PATIENCE)) for _ in range(500)]
+                assert found == [b"%d" % n for n in range(500)]
+
+
 def test_attributes_may_change_after_publishing(root: Root) -> None:
     with connected(root) as agent, agent.subscribe("n = 1") as told:
         attributes = {"n": 1}
@@ -321,7 +336,10 @@ def test_ctrl_c_just_before_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(interruptible_waits, "LONGEST_WAIT", 0.05)
     main, begins, noticed = threading.get_ident(), threading.Semaphore(0), threading.Semaphore(0)
-    told = BlockingSubscription(SimpleNamespace(check_thread=lambda: None), None)  # type: ignore[arg-type]
+    told = BlockingSubscription(
+        SimpleNamespace(check_thread=lambda: None),  # type: ignore[arg-type]
+        SimpleNamespace(inbox=deque()),  # type: ignore[arg-type]
+    )
     condition = interruptible_waits.Condition()
 
     def wait_for_condition() -> None:
@@ -342,9 +360,9 @@ def test_ctrl_c_just_before_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
                 pass
             signal.pthread_kill(main, signal.SIGUSR1)
             if not noticed.acquire(timeout=PATIENCE):
-                told._told.put(None)
-                with condition:
-                    condition.notify()
+                for one in (told._news, condition):
+                    with one:
+                        one.notify()
 
     watching = threading.Thread(target=watch, daemon=True)
     before, every = signal.signal(signal.SIGUSR1, interrupt), sys.getswitchinterval()

@@ -4,8 +4,9 @@ routers: headers, nodes, grants, links that bypass the tree, and advice."""
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ from tidings import Delivery, Refusal, connect_blocking
 from tidings.broker import Address, Direct, Door, PreprocessorNode, RootNode, RouterNode, Signer
 from tidings.broker.admission.permissions import TokenRights, Tokens
 from tidings.network import connect
+from tidings.network.agent import Agent, AgentChannel, Subscription
 from tidings.network.agents import direct_link
+from tidings.network.agents.blocking_channel import BlockingChannel
 from tidings.network.blocking import BlockingAgent, BlockingSubscription
 from tidings.routing.channels import Route
 from tidings.routing.clients import ChoosingTimes
@@ -87,6 +90,54 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()
+
+
+Parameters = list[tuple[str, Any, Any]]
+ADDED = {"close": ["timeout"]}  # what only the blocking agent has: its thread may hang
+
+
+def parameters(function: Any, without: Sequence[str] = ()) -> Parameters:
+    """Names, kinds and defaults; the annotations of some differ, such as that of the result."""
+    found = inspect.signature(function).parameters.values()
+    return [(one.name, one.kind, one.default) for one in found if one.name not in without]
+
+
+@pytest.mark.parametrize(
+    ("plain", "blocking", "names"),
+    [
+        (Agent, BlockingAgent, {"channel", "close", "drop_named", "grant", "header", "node_of",
+                                "publish", "publish_many", "publish_soon", "subscribe"}),
+        (AgentChannel, BlockingChannel, {"close", "drop_named", "grant", "header", "node_of",
+                                         "publish", "publish_many", "publish_soon", "subscribe"}),
+        (Subscription, BlockingSubscription, {"close", "confirm", "confirm_soon", "drop", "next"}),
+    ],
+)  # fmt: skip
+def test_signatures_are_those_of_the_asynchronous_agent(
+    plain: type, blocking: type, names: set[str]
+) -> None:
+    """A parameter that only one of them has would be missed by whoever changes to the other."""
+    own = {name for name in vars(blocking) if callable(getattr(blocking, name))}
+    common = {name for name in own if name[0] != "_" and hasattr(plain, name)}
+    assert common - {"start"} == names  # `start` is for `connect`
+    for name in names:
+        there = parameters(getattr(plain, name))
+        here = parameters(getattr(blocking, name), ADDED.get(name, ()))
+        assert here == there, name
+
+
+def test_connecting_takes_the_same() -> None:
+    here, there = ({one[0]: one for one in parameters(f)} for f in (connect_blocking, connect))
+    assert here == there
+
+
+def test_a_parameter_that_is_missing_is_found() -> None:
+    def subscribe(interest: str, *, most: int = 1) -> None: ...
+    def other(interest: str) -> None: ...
+    def another(interest: str, *, most: int = 2) -> None: ...
+
+    assert parameters(subscribe) != parameters(other)
+    assert parameters(subscribe) != parameters(another)
+    assert parameters(subscribe, ["most"]) == parameters(other)
 
 
 def whole(agent: BlockingAgent) -> Any:

@@ -10,14 +10,16 @@ class Portfolios:
 
     version = "{version}"
 
-    def __init__(self, currency="EUR"):
+    def __init__(self, currency="EUR", renamed=None):
+        """`renamed`: other names of securities."""
         self.currency = currency
+        self.renamed = renamed or {{}}
 
     def columns(self):
         return {{"security": "string", "amount": "double"}}
 
     def read_interest(self, text):
-        names = text.split()
+        names = [self.renamed.get(name, name) for name in text.split()]
         if not names:
             raise ValueError("found no security, expected at least one")
         return "security IN (" + ", ".join(f"'{{name}}'" for name in names) + ")"
@@ -29,7 +31,8 @@ class Portfolios:
             return {{7: event["price"]}}
         if event.get("currency", self.currency) != self.currency:
             raise ValueError(f"found {{event['currency']}}, expected {{self.currency}}")
-        return {{"security": event["name"].upper(), "amount": event.get("price")}}
+        name = event["name"].upper()
+        return {{"security": self.renamed.get(name, name), "amount": event.get("price")}}
 
 
 class Broken:

@@ -8,10 +8,12 @@ import random
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings, strategies as st
 from tests.filters.test_revision import a_graph, lies_under
 from tests.preprocessing.installed import install
+from tests.repeats import rounds
 
 from tidings.channel import Declaration
 from tidings.channel.interests import ArrayInterests
@@ -213,11 +215,14 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_an_applications_class_reads_interests_and_notifications() -> None:
     interests = ArrayInterests(kind=a_kind(PORTFOLIOS))
     node = place(interests, "SAP ALV", "application")
-    assert node == place(interests, "security IN ('ALV', 'SAP')", "sql")
+    exact = place(interests, "security IN ('ALV', 'SAP')", "sql")
+    assert node != exact == place(interests, "security IN ('ALV', 'SAP')", "sql")
+    assert node == place(interests, "SAP ALV", "application")
     dear = place(interests, "security = 'SAP' AND amount > 90", "sql")
+    assert interests.make_placed(exact).children == (node,)  # the newer lies above the older
     assert interests.make_placed(dear).parents == (node,)
-    assert tagged(interests, {"name": "sap", "price": 91}) == {node, dear}
-    assert tagged(interests, {"name": "sap", "price": 9}) == {node}
+    assert tagged(interests, {"name": "sap", "price": 91}) == {node, exact, dear}
+    assert tagged(interests, {"name": "sap", "price": 9}) == {node, exact}
     assert interests.text(node) == "security IN ('SAP', 'ALV')"
     for event, reason in (
         ({"name": "sap", "currency": "USD"}, "found USD, expected EUR"),
@@ -237,6 +242,60 @@ def test_an_applications_class_reads_interests_and_notifications() -> None:
     assert bad.value.reason == "found no security, expected at least one"
     with pytest.raises(FilterError, match="the preprocessor 'portfolios' returned a bad filter"):
         place(interests, "O'Neill", "application")
+
+
+@pytest.mark.usefixtures("installed")
+def test_each_text_of_an_application_has_a_node_of_its_own(seed: int) -> None:
+    """Against sets of securities: in any order of arrival, for two meanings of the same texts, with
+    nodes that end and are placed again, and after a restart."""
+    for round_ in rounds(10, 200):
+        chance = random.Random(f"{seed} {round_} texts")
+        renamed = [{}, {"SAPG": "SAP", "BMW3": "BMW"}, {"SAPG": "BMW"}]
+        now = chance.choice(renamed)
+        stored: dict[int, bytes] = {}
+
+        def read(now: dict[str, str], last: int, stored: dict[int, bytes]) -> ArrayInterests:
+            settings = {"renamed": now} if now else {}
+            kind = a_kind(msgspec.structs.replace(PORTFOLIOS, settings=settings))
+            return ArrayInterests(None, sorted(stored.items()), last, kind=kind)
+
+        interests = read(now, 0, stored)
+        nodes: dict[tuple[str, str], int] = {}
+        names, last = ("SAP", "SAPG", "BMW", "BMW3"), 0
+        for _ in range(40):
+            text, dialect = (
+                " ".join(chance.choices(names, k=chance.choice((1, 1, 2)))),
+                "application",
+            )
+            if chance.random() < 0.2:
+                text, dialect = f"security = '{text}'", "sql"
+            interest = m.Ask(1, text.encode(), dialect=dialect).stored
+            what = chance.random()
+            if what < 0.7:
+                node = interests.place(interest).node
+                assert nodes.setdefault((text, dialect), node) == node
+                assert interests.look_up(interest)[1] == node
+                assert interests.equal_to(node) == [node]
+                stored[node], last = interest, max(last, node)
+            elif what < 0.85 and (text, dialect) in nodes:
+                node = nodes.pop((text, dialect))
+                last = interests.remove(node)
+                del stored[node]
+                assert interests.look_up(interest)[1] is None
+            else:
+                now = chance.choice(renamed)
+                interests = read(now, last, stored)
+        assert len({*nodes.values()}) == len(nodes)
+        for name in names:
+            expected = {
+                node
+                for (text, dialect), node in nodes.items()
+                if now.get(name, name) in (
+                    [now.get(one, one) for one in text.split()] if dialect == "application"
+                    else [text.split("'")[1]]
+                )
+            }  # fmt: skip
+            assert tagged(interests, {"name": name.lower()}) == expected
 
 
 @pytest.mark.usefixtures("installed")

@@ -388,6 +388,7 @@ class RootNode(Server):
         interests.log_refused()
         self._renew(interests)
         memory = self.journal.memory(interests.all_placed())
+        interests.share_texts((one.interest, one.node) for one in memory.cursors.values())
         self._frames = FrameCache(self._cache_bytes)
         machine = FramedRendezvous(
             self._name, interests, self.journal, memory, self._times, self._frames, self._limits,

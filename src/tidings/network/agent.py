@@ -27,7 +27,7 @@ from tidings.network.agents import (
     Subscription,
     TimedOut,
 )
-from tidings.network.agents.agent_channel import ANONYMOUS, AgentChannel, Order
+from tidings.network.agents.agent_channel import ANONYMOUS, MOST_UNREAD, AgentChannel, Order
 from tidings.network.agents.agent_link import AgentLink
 from tidings.network.agents.moving import Moving
 from tidings.network.agents.publishing import (
@@ -44,6 +44,7 @@ from tidings.routing.protocol import Break, Times, messages as m
 __all__ = [
     "LARGEST",
     "LARGEST_WHOLE",
+    "MOST_UNREAD",
     "Agent",
     "AgentChannel",
     "Broken",

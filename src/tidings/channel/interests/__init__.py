@@ -8,6 +8,7 @@
 
     interests.py            what a rendezvous point calls: place, tag, remove, set aside; limits
     reading.py              filters from texts
+    own_texts.py            topics, types and an application: a node for each text
     node_loading.py         the nodes at a start
     tagging.py              the lowest nodes that match one or many notifications
     nodes.py                compiled and recent nodes together

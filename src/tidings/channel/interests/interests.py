@@ -25,6 +25,7 @@ from tidings.channel.interests.compilation import Compilation
 from tidings.channel.interests.compiled import Compiled, Setting
 from tidings.channel.interests.index_kinds import PLAIN, kind_of
 from tidings.channel.interests.node_loading import load_nodes, log_aside
+from tidings.channel.interests.own_texts import OwnTexts
 from tidings.channel.interests.reading import Filters
 from tidings.channel.interests.tagging import Tagging
 from tidings.filters import Attributes, Filter, refuse_outside
@@ -63,10 +64,10 @@ class ArrayInterests:
         number ever assigned. `extra` counts undeclared fields. Without a `folder`,
         nothing is compiled. Without a `kind`, interests are filters on the `attributes`.
 
-        Filters with the same identity share a node. In a channel of topics or types, a revision may
-        make equal filters differ, so there each text has its own node: of two nodes with equal
-        filters, the newer is above the older. A text contains the names of topics and types, not
-        what they mean, so filters with the same text stay equal after a revision."""
+        Filters with the same identity share a node. In a channel of topics, of types or of an
+        application's class, a revision may make equal filters differ, so there each text has its
+        own node: of two nodes with equal filters, the newer is above the older. A text contains
+        names, not what they mean, so interests with the same text stay equal after a revision."""
         kind = Kind(attributes) if kind is None else kind
         attributes = self.attributes = kind.attributes
         self.extra = ExtraFields() if extra is None else extra
@@ -75,7 +76,6 @@ class ArrayInterests:
         self._folder = folder
         self._setting = Setting(attributes, limits.filter_parts, kind)
         self._last = last
-        self._by_text = kind.definition.kind in ("topics", "types")
         self._long: dict[int, int] = {}  # number of a node -> bytes of its filter, if it is long
         self._long_bytes = 0
         self._filters = Filters(self._setting)
@@ -88,9 +88,14 @@ class ArrayInterests:
         """Stored filters that are refused now, by number. A subscriber that still uses such a
         filter is refused, asks again and is told why."""
         self._tagging = Tagging(self._nodes, contents)
+        name = kind.definition.kind
+        self._own_texts = (
+            None if name == "content" else OwnTexts(name, self._nodes.text, self._filters.text)
+        )
+        """Which nodes have which texts; None if all texts of a filter share its node."""
         for number, interest in stored:
-            if len(interest) > LONG and number not in self.refused:
-                self._count_long(number, len(interest))
+            if number not in self.refused:
+                self._note(number, interest)
 
     def log_refused(self) -> None:
         """Log the stored filters that are refused now. Logging is a separate step, because
@@ -118,7 +123,7 @@ class ArrayInterests:
             )
         number = self.take_number()
         placed = self._nodes.add(number, self._filters.text(interest), filter_)
-        self._count_long(number, size)
+        self._note(number, interest)
         return _annotate(placed, filter_)
 
     def place_at(
@@ -127,7 +132,7 @@ class ArrayInterests:
     ) -> Placed:  # fmt: skip
         """Like `place`, but the interest's identity is given, and also its place among all nodes
         except the `newer` ones. If there are no newer nodes, the interest is not even parsed."""
-        if self._by_text or self._setting.kind.definition.kind != "content":
+        if self._own_texts is not None:
             raise TidingsError("found a channel of another kind, expected a channel of filters")
         known = self._nodes.numbers_of(key)
         if known:
@@ -144,6 +149,8 @@ class ArrayInterests:
         """Add a node that the rendezvous point created; raises TidingsError if its filter can't be
         read."""
         self._nodes.add(number, self._filters.text(interest), self._filters.read(interest))
+        if self._own_texts is not None:
+            self._own_texts.add(number, interest)
 
     def find_place(self, interest: bytes) -> FoundPlace | None:
         """The place of a filter that has no node yet. None if the rendezvous point must find the
@@ -191,23 +198,24 @@ class ArrayInterests:
     def _number_of(self, interest: bytes, filter_: Filter) -> int | None:
         """The node of an interest; the one with the lowest number if there are several."""
         found = self._nodes.numbers_of(filter_.key)
-        if found and self._by_text:
-            text = self._filters.text(interest)
-            found = [number for number in found if self._nodes.text(number) == text]
+        if found and self._own_texts is not None:
+            found = self._own_texts.select(found, interest)
         return min(found, default=None)
 
     def equal_to(self, number: int) -> list[int]:
         """The given node, and all other nodes with the same interest. A subscription to
         the interest gets the node with the lowest number."""
         found = self.alike(number)
-        if self._by_text:
-            text = self._nodes.text(number)
-            found = [one for one in found if self._nodes.text(one) == text]
-        return found
+        return found if self._own_texts is None else self._own_texts.select_like(found, number)
+
+    def share_texts(self, named: Iterable[tuple[bytes, int]]) -> None:
+        """Take the interests of the named subscriptions, with their nodes; see `OwnTexts.share`."""
+        if self._own_texts is not None:
+            self._own_texts.share(named)
 
     def alike(self, number: int) -> list[int]:
-        """The given node, and all other nodes with the same identity. In a channel of
-        topics or types, nodes with equal filters may have different interests."""
+        """The given node, and all other nodes with the same identity. Except in a
+        channel of filters, nodes with equal filters may have different interests."""
         return self._nodes.numbers_of(self._nodes.key(number))
 
     def identity(self, number: int) -> bytes:
@@ -230,6 +238,8 @@ class ArrayInterests:
     def remove(self, number: int) -> int:
         self._nodes.remove(number)
         self._long_bytes -= self._long.pop(number, 0)
+        if self._own_texts is not None:
+            self._own_texts.remove(number)
         return self.take_number()
 
     def set_aside(self, numbers: Iterable[int]) -> None:
@@ -239,10 +249,14 @@ class ArrayInterests:
     def bring_back(self, number: int) -> None:
         self._nodes.bring_back(number)
 
-    def _count_long(self, number: int, size: int) -> None:
+    def _note(self, number: int, interest: bytes) -> None:
+        """Note the text and the length of a node's interest."""
+        size = len(interest)
         if size > LONG:
             self._long[number] = size
             self._long_bytes += size
+        if self._own_texts is not None:
+            self._own_texts.add(number, interest)
 
     # -- notifications -------------------------------------------------------------------------
 

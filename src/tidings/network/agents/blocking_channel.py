@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from typing import Any, Generic, Protocol, TypeVar
 
-from tidings.network.agents.agent_channel import AgentChannel
+from tidings.network.agents.agent_channel import MOST_UNREAD, AgentChannel, Order
 from tidings.network.agents.agent_link import LinkState
 from tidings.network.agents.arrow_rows import ArrowRows, Pairs
 from tidings.network.agents.grants import SignedGrant
@@ -68,10 +68,20 @@ class BlockingChannel(Generic[_Told]):
         self,
         attributes: Mapping[str, Any] | bytes | None = None,
         payload: bytes = b"",
-        **how: Any,
+        *,
+        header: Header | None = None,
+        subject: str = "",
+        share: bool = True,
+        fast: bool = False,
+        timeout: float | None = None,
     ) -> int:
         """Publish a notification; see `Agent.publish`."""
-        found: int = self._agent.run(self._channel.publish(attributes, payload, **how))
+        found: int = self._agent.run(
+            self._channel.publish(
+                attributes, payload, header=header, subject=subject, share=share, fast=fast,
+                timeout=timeout,
+            )
+        )  # fmt: skip
         return found
 
     def publish_soon(
@@ -106,9 +116,32 @@ class BlockingChannel(Generic[_Told]):
         return found
 
     def subscribe(
-        self, interest: str | Mapping[str, Any] = "", dialect: str = DEFAULT_DIALECT, **how: Any
+        self,
+        interest: str | Mapping[str, Any] = "",
+        dialect: str = DEFAULT_DIALECT,
+        *,
+        node: int | None = None,
+        grant: SignedGrant | None = None,
+        name: str = "",
+        order: Order = "serial",
+        fast: bool = False,
+        drop_after: float | None = None,
+        most: int = MOST_UNREAD,
+        timeout: float | None = None,
+        related: float | None = None,
     ) -> _Told:
         """Subscribe to a filter; see `BlockingAgent.subscribe`."""
+        how = {
+            "node": node,
+            "grant": grant,
+            "name": name,
+            "order": order,
+            "fast": fast,
+            "drop_after": drop_after,
+            "most": most,
+            "timeout": timeout,
+            "related": related,
+        }
         found: _Told = self._agent.run(self._subscribe(interest, dialect, how, self._channel))
         return found
 

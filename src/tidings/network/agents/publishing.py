@@ -222,7 +222,8 @@ class Publishing(ABC):
     ) -> None:
         """Send a notification to connected subscribers; see `publish`. The notification is dropped
         if there is no link, or if too many bytes wait to be sent. Raise Refusal if the notification
-        does not fit into a frame."""
+        does not fit into a frame. An agent that tags by itself also tags fast notifications; no
+        fast notification waits for the answer of a preprocessor."""
         content = encode_attributes(attributes)
         self._check(content, payload, subject)
         if len(content) + len(payload) > LARGEST:
@@ -232,9 +233,10 @@ class Publishing(ABC):
             )
         if not self._has_room():
             return
+        tag = self._following.tag(content) if self._tagging == "local" else b""
         message = m.Publish(
             self._publisher.name, 0, 0, content, payload, share, subject,
-            time.time_ns() // 1000, fast=True,
+            time.time_ns() // 1000, fast=True, tag=tag,
         )  # fmt: skip
         self._hand_over(PUBLISHER, [(LOCAL, message)])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
@@ -162,6 +163,22 @@ class Subscription:
             self._news.clear()
             await self._news.wait()
         return self._machine.inbox.popleft()
+
+    @property
+    def inbox(self) -> deque[Item]:
+        """What has arrived and was not read yet."""
+        return self._machine.inbox
+
+    async def wait_for_news(self) -> bool:
+        """Wait until more may have arrived; return False if the subscription has ended. Raise
+        Refusal if it was refused. For a reader that takes items from `inbox` itself."""
+        if self._closed:
+            return False
+        if self._machine.phase is Phase.REFUSED:
+            raise Refusal(self._machine.refusal)
+        self._news.clear()
+        await self._news.wait()
+        return True
 
     def wake(self) -> None:
         if self._machine.phase is Phase.STOPPED:  # dropped after a long loss of the link

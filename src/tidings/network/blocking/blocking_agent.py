@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network.agent import (
+    MOST_UNREAD,
     Agent,
     AgentChannel,
     Order,
@@ -234,6 +235,7 @@ class BlockingAgent:
         order: Order = "serial",
         fast: bool = False,
         drop_after: float | None = None,
+        most: int = MOST_UNREAD,
         timeout: float | None = None,
         related: float | None = None,
     ) -> BlockingSubscription:
@@ -247,6 +249,7 @@ class BlockingAgent:
             "order": order,
             "fast": fast,
             "drop_after": drop_after,
+            "most": most,
             "timeout": timeout,
             "related": related,
         }
@@ -257,11 +260,16 @@ class BlockingAgent:
         self.run(self._agent.drop_named(name, timeout))
 
     def channel(
-        self, name: str, *, tag: Tagging | None = None
+        self,
+        name: str,
+        *,
+        on_break: Callable[[Break], object] | None = None,
+        tag: Tagging | None = None,
     ) -> BlockingChannel[BlockingSubscription]:
         """Another channel over the link of this agent; see `Agent.channel`. With `tag`, this method
-        waits until notifications can be tagged in that way."""
-        return self.run(self._open_channel(name, tag))
+        waits until notifications can be tagged in that way. `on_break` is called in the agent's
+        thread, so it can't wait for the agent."""
+        return self.run(self._open_channel(name, on_break, tag))
 
     @property
     def preprocessed(self) -> int:
@@ -373,9 +381,9 @@ class BlockingAgent:
         await asyncio.gather(*self._pumps, return_exceptions=True)
 
     async def _open_channel(
-        self, name: str, tag: Tagging | None
+        self, name: str, on_break: Callable[[Break], object] | None, tag: Tagging | None
     ) -> BlockingChannel[BlockingSubscription]:
-        channel = self._agent.channel(name, tag=tag)
+        channel = self._agent.channel(name, on_break=on_break, tag=tag)
         await channel.wait_for_tagging()
         return BlockingChannel(self, channel, self._subscribe)
 

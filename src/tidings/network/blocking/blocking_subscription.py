@@ -1,14 +1,17 @@
-"""A subscription for code without `async`."""
+"""A subscription for code without `async`.
+
+Threads take notifications directly from the inbox of the asynchronous subscription. So the inbox
+is the only place in which unread notifications wait, and `most` limits their number.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import queue
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Protocol
 
 from tidings.network.agents import Refusal, Subscription
-from tidings.network.blocking.interruptible_waits import cut_wait
+from tidings.network.blocking.interruptible_waits import Condition
 from tidings.routing.clients import Delivery, Item
 
 
@@ -29,7 +32,7 @@ class BlockingSubscription:
     def __init__(self, agent: Runner, subscription: Subscription) -> None:
         self._agent = agent
         self._subscription = subscription
-        self._told: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
+        self._news = Condition()
         self._is_closed = False
         self._refusal: Refusal | None = None
 
@@ -52,23 +55,14 @@ class BlockingSubscription:
         """Return the next notification, or None. The result is None if no notification arrives
         within `timeout` seconds, or if the subscription has ended."""
         self._agent.check_thread()
-        if self._is_closed and self._told.empty():
-            self._check()
-            return None
-        for seconds in cut_wait(timeout):
-            try:
-                one = self._told.get(timeout=seconds)
-            except queue.Empty:
-                continue
-            if one is None:  # None marks the end; put it back for the other waiting threads
-                self._told.put(None)
-                self._check()
-            return one
-        return None
-
-    def _check(self) -> None:
-        if self._refusal is not None:
+        inbox = self._subscription.inbox
+        with self._news:
+            self._news.wait_for(lambda: inbox or self._is_closed, timeout)
+            if inbox:
+                return inbox.popleft()
+        if self._is_closed and self._refusal is not None:
             raise self._refusal
+        return None
 
     def __iter__(self) -> Iterator[Item]:
         while (one := self.next()) is not None:
@@ -88,7 +82,7 @@ class BlockingSubscription:
 
     def close(self) -> None:
         """End the subscription. Notifications that have arrived can still be read."""
-        self._is_closed = True
+        self._end()
         with contextlib.suppress(Refusal):
             self._agent.call_soon(self._subscription.close)
 
@@ -99,12 +93,19 @@ class BlockingSubscription:
         self.close()
 
     async def pump(self) -> None:
-        """Pass notifications to the threads that read them; runs in the agent's event loop."""
+        """Wake the threads that wait whenever something has arrived; runs in the agent's event
+        loop."""
         try:
-            async for one in self._subscription:
-                self._told.put(one)
+            while await self._subscription.wait_for_news():
+                with self._news:
+                    self._news.notify_all()
         except Refusal as refusal:
             self._refusal = refusal
         finally:
+            self._end()
+
+    def _end(self) -> None:
+        """Wake the threads that wait, because nothing more will arrive."""
+        with self._news:
             self._is_closed = True
-            self._told.put(None)
+            self._news.notify_all()

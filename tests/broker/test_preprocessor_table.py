@@ -46,6 +46,14 @@ def test_what_it_defines(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+def test_nodes_for_types(tmp_path: Path) -> None:
+    def with_most(most: int) -> str:
+        return NESTED.replace('"types"', f'"types"\nnodes_for_types = {most}', 1)
+
+    assert load(tmp_path, with_most(50)).nodes_for_types == 50
+    assert load(tmp_path, with_most(0)) == load(tmp_path, NESTED)
+
+
 def test_predicates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any kind may have them."""
     monkeypatch.syspath_prepend(str(install(tmp_path / "site", "2.0")))
@@ -78,6 +86,10 @@ def test_predicates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ('kind = "types"\n[preprocessor.types.a]\nextends = "b"',
          "preprocessor: types.a: found the type 'b' in extends, expected one of a"),
         ('kind = "types"\n[preprocessor.types.a]\ncolumns = {n = "intger"}', "preprocessor: "),
+        ('kind = "types"\nnodes_for_types = -1', "line 6: preprocessor.nodes_for_types: "),
+        ('kind = "types"\nnodes_for_types = 100001', "line 6: preprocessor.nodes_for_types: "),
+        ("nodes_for_types = 5", "line 5: preprocessor: found nodes_for_types with the kind "
+                                "'content', expected it only with 'types'"),
         ('kind = "application"\nclass = "none"', "the preprocessor 'none' is not installed here"),
     ],
 )  # fmt: skip

@@ -18,7 +18,7 @@ from tests.repeats import rounds
 from tidings.channel import Declaration
 from tidings.channel.interests import ArrayInterests
 from tidings.filters import Attributes
-from tidings.model import FilterError, NotificationError, TidingsError
+from tidings.model import FilterError, NotificationError, TidingsError, write_path
 from tidings.preprocessing import Kind, KindDefinition, declare, make_kind, replace_definition
 from tidings.routing.protocol import messages as m
 
@@ -144,6 +144,52 @@ def test_notifications_without_a_known_topic(event: dict[str, Any], reason: str)
         interests.tag(json.dumps(event).encode())
     assert str(refused.value) == reason
     assert interests.tag_many([json.dumps(event).encode()] * 200).refused
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 2**32))
+def test_the_types_of_notifications(seed: int) -> None:
+    """Whatever the format, a notification has the type that its attribute names; the interest in
+    the type is that of the dialect, and no other filter is mistaken for it."""
+    chance = random.Random(seed)
+    before = a_graph(chance, "abcdef")
+    attribute = chance.choice(["type", "Kind", "é"])
+    first = KindDefinition("types", attribute, {n: tuple(a) for n, a in before.items()}, {"z": "a"})
+    after = {one: above for one, above in before.items() if one != "f" and "f" not in above}
+    second = replace_definition(
+        first, KindDefinition("types", attribute, {n: tuple(a) for n, a in after.items()})
+    ).definition
+    for definition in (first, second):
+        there = definition.parents.keys() - definition.retired.keys()
+        kind = a_kind(definition)
+        interests = ArrayInterests(kind=kind)
+        for name in (*before, "z", "nothing", 5, None):
+            event = {"n": 1, attribute: name}
+            content = chance.choice([json.dumps(event).encode(), msgspec.msgpack.encode(event)])
+            type_ = interests.type_of(content)
+            if name == "z" and definition is first:
+                assert type_ == "a"
+            elif name in there:
+                assert type_ == name
+            elif isinstance(name, str) and name in definition.retired:
+                nearest = definition.ontology.parents(name)
+                assert type_ == (nearest[0] if len(nearest) == 1 else "")
+            elif name != "z":
+                assert type_ == ""
+            if not type_:
+                continue
+            interest, known = interests.find_type(type_)
+            placed = interests.place(interest).node
+            assert known in (None, placed)
+            assert place(interests, type_, "types") == placed
+            assert interests.find_type(type_) == (interest, placed)
+            assert interests.type_at(placed) == type_
+            path = write_path((attribute,))
+            narrower = place(interests, f"isa({path}, '{type_}') AND {path} > 'a'", "sql")
+            assert interests.type_at(narrower) == ""
+        for content in (b"", b"{", b"3", b'{"type": {"a": 1}}', b"\xff"):
+            assert interests.type_of(content) == ""
+    assert ArrayInterests(kind=a_kind(TOPICS)).type_of(b'{"topic": "mlb"}') == ""
 
 
 def test_other_kinds_have_no_topics() -> None:

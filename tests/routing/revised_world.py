@@ -151,7 +151,10 @@ class RevisedWorld(World):
         self._base = len(self.disk.log)
         interests = Meanings(self.disk, self.disk.tables[-1][1])
         memory = self.disk.memory(interests.all_placed())
-        root = Rendezvous(ROOT, interests, self.disk, memory, self.times, Cache(50))
+        root = Rendezvous(
+            ROOT, interests, self.disk, memory, self.times, Cache(50),
+            nodes_for_types=self.nodes_for_types,
+        )  # fmt: skip
         root.forwarding = self._any_forwarding()
         return root
 

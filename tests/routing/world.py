@@ -127,6 +127,18 @@ class Sets:
     def lies_within(self, node: int, within: Sequence[str]) -> bool:
         return not self.refuse_outside(self.identity(node), within)
 
+    def type_of(self, content: bytes) -> str:
+        """The type of a point is the set that has only this point."""
+        return str(content[0])
+
+    def find_type(self, type_: str) -> tuple[bytes, int | None]:
+        interest = bytes([int(type_)])
+        return interest, self.look_up(interest)[1]
+
+    def type_at(self, node: int) -> str:
+        points = self.identity(node)
+        return str(points[0]) if len(points) == 1 else ""
+
     def equal(self, node: int) -> Sequence[int]:
         return ()
 
@@ -322,6 +334,8 @@ class Faults(msgspec.Struct):
 
 class World(Simulation):
     """A tree of routers with subscribers and publishers at them."""
+
+    nodes_for_types = 0
 
     def __init__(
         self,
@@ -646,7 +660,7 @@ class World(Simulation):
         self.disk.begin_life(self.chance.randrange(1, 1 << 63))
         self._base = len(self.disk.log)
         root = Rendezvous(ROOT, Sets(self.disk), self.disk, self.disk.memory(), self.times,
-                          Cache(50))  # fmt: skip
+                          Cache(50), nodes_for_types=self.nodes_for_types)  # fmt: skip
         root.forwarding = self._any_forwarding()
         return root
 

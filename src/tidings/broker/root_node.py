@@ -393,6 +393,7 @@ class RootNode(Server):
         machine = FramedRendezvous(
             self._name, interests, self.journal, memory, self._times, self._frames, self._limits,
             self.declaration.definition, interests.relating, keeps_order=self._merits is None,
+            nodes_for_types=self.declaration.kind.definition.nodes_for_types,
         )  # fmt: skip
         if self._merits is not None and machine.tagger.relating is not None:
             self._merits.use_kind(self.declaration.kind)

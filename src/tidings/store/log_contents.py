@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from tidings.model import Id
+from tidings.routing.root import CHANNEL
 from tidings.store.change_records import ChangeRecord, decode_interest
 from tidings.store.declared import StoredDeclaration, StoredFilter
 from tidings.store.journal.entries import anonymous_id
@@ -21,6 +22,8 @@ from tidings.store.journal.rows import SQL
 from tidings.store.journal.state import JournalState
 from tidings.store.layered import own_part
 
+THE_CHANNEL = "the channel"
+"""The name of the owner of nodes that exist only because of notifications, as users read it."""
 Subscriptions = dict[Id, tuple[str, int]]
 Dialects = dict[Id, str]  # the dialects of subscriptions whose filters are not in SQL
 
@@ -42,7 +45,7 @@ class Change(msgspec.Struct, frozen=True):
     """The dialect that the filter is written in."""
     owner: str = ""
     """The owner of the subscription; empty if none was given. For a node that the rendezvous point
-    created, the agent that first asked for it."""
+    created, the agent that first asked for it, or the channel itself."""
 
 
 class Adoption(msgspec.Struct, frozen=True):
@@ -124,7 +127,7 @@ class Repair(msgspec.Struct, frozen=True):
 def change_of(record: ChangeRecord) -> Change:
     """A change as users get it."""
     return Change(
-        record.version, record.id, record.filter, record.node, record.dialect, record.owner
+        record.version, record.id, record.filter, record.node, record.dialect, _name(record.owner)
     )
 
 
@@ -149,11 +152,15 @@ def read_state(found: JournalState) -> State:
             if dialect != SQL:
                 dialects[id_] = dialect
             if it.owners:
-                owners[id_] = ", ".join(it.owners)
+                owners[id_] = ", ".join(map(_name, it.owners))
     return State(
         subscriptions, found.identities(), dialects, owners, frozenset(anonymous), found.integer,
         StoredDeclaration.decode(found.history.declaration),
     )  # fmt: skip
+
+
+def _name(owner: str) -> str:
+    return THE_CHANNEL if owner == CHANNEL else owner
 
 
 def stored_filters(found: JournalState) -> Iterator[StoredFilter]:

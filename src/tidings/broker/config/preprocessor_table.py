@@ -12,6 +12,7 @@ synonyms = {soccer = "football"}
 [preprocessor]                   types with inheritance and attributes
 kind = "types"
 attribute = "type"
+nodes_for_types = 1000           the most nodes that exist only because of notifications
 [preprocessor.types.quote]
 extends = ["event"]
 columns = {price = "double"}
@@ -48,7 +49,7 @@ from tidings.preprocessing import (
 _SETTINGS: Mapping[KindName, tuple[str, ...]] = {
     "content": (),
     "topics": ("ontology", "attribute", "synonyms"),
-    "types": ("types", "attribute", "synonyms"),
+    "types": ("types", "attribute", "synonyms", "nodes_for_types"),
     "application": ("class", "settings"),
 }
 _NEEDED: Mapping[KindName, str] = {
@@ -56,6 +57,7 @@ _NEEDED: Mapping[KindName, str] = {
 }  # fmt: skip
 _OF_ALL = ("kind", "predicates", "predicate_millis")  # settings that every kind has
 _PLACE = ("preprocessor",)
+MOST_NODES_FOR_TYPES = 100_000
 
 
 class TypeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,6 +75,7 @@ class PreprocessorTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     attribute: str | None = None
     synonyms: dict[str, str] | None = None
     types: dict[str, TypeTable] | None = None
+    nodes_for_types: Annotated[int, msgspec.Meta(ge=0, le=MOST_NODES_FOR_TYPES)] | None = None
     entry_point: str | None = msgspec.field(name="class", default=None)
     settings: dict[str, Any] | None = None
     predicates: tuple[str, ...] | None = None
@@ -139,8 +142,9 @@ def _read_kind(table: PreprocessorTable, folder: Path) -> KindDefinition:
         _need_types(parents)
         found = Ontology(parents).list_parents()
     made = KindDefinition(
-        table.kind, table.attribute or table.kind.removesuffix("s"), columns=columns
-    )
+        table.kind, table.attribute or table.kind.removesuffix("s"), columns=columns,
+        nodes_for_types=table.nodes_for_types or 0,
+    )  # fmt: skip
     return made.with_ontology(Ontology(found, table.synonyms))
 
 

@@ -41,10 +41,11 @@ class FramedRendezvous(Rendezvous):
         relating: Relating | None = None,
         *,
         keeps_order: bool = True,
+        nodes_for_types: int = 0,
     ) -> None:
         super().__init__(
             name, interests, journal, memory, times, cache, limits, definition, relating,
-            keeps_order=keeps_order,
+            keeps_order=keeps_order, nodes_for_types=nodes_for_types,
         )  # fmt: skip
         self.released: list[bytes | FrameRun] = []
         # node -> its initial label, encoded

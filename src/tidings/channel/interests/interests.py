@@ -225,6 +225,17 @@ class ArrayInterests:
         """The filter in SQL, which pipelines read. A filter given in SQL is returned unchanged."""
         return self._nodes.text(number)
 
+    def type_of(self, content: bytes) -> str:
+        return self._setting.kind.type_of(content)
+
+    def find_type(self, type_: str) -> tuple[bytes, int | None]:
+        interest = self._setting.kind.type_interest(type_).encode()
+        found = self._nodes.numbers_of(self._filters.read(interest).key)
+        return interest, min(found, default=None)
+
+    def type_at(self, number: int) -> str:
+        return self._setting.kind.type_in(self._nodes.filter(number))
+
     def refuse_outside(self, interest: bytes, within: Sequence[str]) -> str:
         return refuse_outside(self._filters.read(interest), within, self.attributes)
 

@@ -30,6 +30,8 @@ class KindDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
     retired: dict[str, tuple[str, ...]] = {}
     columns: dict[str, dict[str, str]] = {}
     """For each type, the attributes that it declares itself, without inherited ones."""
+    nodes_for_types: int = 0
+    """How many nodes may exist only because there were notifications of their types."""
     entry_point: str = ""
     version: str = ""
     """The version of the application's class."""

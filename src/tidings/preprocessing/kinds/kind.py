@@ -54,6 +54,19 @@ class Kind:
                 told = f"the predicate '{name}' is switched off: {reason}"
                 raise FilterError(told, text, call.start()) from None
 
+    def type_of(self, content: bytes) -> str:
+        """The declared type of an accepted notification; empty if the kind has no types."""
+        return ""
+
+    def type_interest(self, type_: str) -> str:
+        """The interest in a declared type, as a filter in SQL."""
+        raise NotImplementedError
+
+    def type_in(self, found: Filter) -> str:
+        """The declared type that an interest asks for; empty if it asks for anything else, such as
+        a type with a condition."""
+        return ""
+
     def read(self, event: Event) -> Event:
         """The event that filters test, except that its values are not yet converted to the declared
         types; raises NotificationError if the notification is refused."""

@@ -50,8 +50,7 @@ class Topics(Kind):
         if found is None:
             raise FilterError(self._unknown(_WHERE.split(text, maxsplit=1)[0].strip()), text)
         topic, start = found
-        test = Call("isa", (Attribute(self.path), Literal(topic)), self.ontology)
-        below = Filter(test, self.attributes)
+        below = self._all_of(topic)
         if start is None:
             return below
         try:
@@ -60,6 +59,11 @@ class Topics(Kind):
             raise type(problem)(problem.reason, text, start + problem.position) from None
         self.check_condition(topic, condition, text)
         return below & condition
+
+    def _all_of(self, topic: str) -> Filter:
+        """The filter of a topic without a condition."""
+        test = Call("isa", (Attribute(self.path), Literal(topic)), self.ontology)
+        return Filter(test, self.attributes)
 
     def check_condition(self, topic: str, condition: Filter, text: str) -> None:
         """Raises FilterError if the condition can't be used with this topic."""

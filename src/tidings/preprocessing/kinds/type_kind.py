@@ -11,9 +11,14 @@ notification.
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
+
 from tidings.filters import Attributes, Filter
-from tidings.filters.language import attributes_of
-from tidings.model import Event, FilterError, NotificationError, parse_name
+from tidings.filters.language import Attribute, Call, Literal, attributes_of
+from tidings.model import Event, FilterError, NotificationError, TidingsError, parse_name
+from tidings.notifications.content_formats import decode_content, is_json
 from tidings.preprocessing.kinds.definition import KindDefinition
 from tidings.preprocessing.kinds.topic_kind import Topics
 
@@ -39,6 +44,37 @@ class Types(Topics):
         for type_ in self.ontology.retired:
             # the attributes of a retired type are no longer known
             self._foreign[type_] = frozenset()
+        # reads nothing but the type: that is faster than to read all attributes
+        typed = msgspec.defstruct("Typed", [("type_", Any, None)], rename={"type_": self.path[0]})
+        self._typed = msgspec.json.Decoder(typed)
+
+    def type_of(self, content: bytes) -> str:
+        """A removed type stands for the nearest type above it, if there is only one."""
+        try:
+            if is_json(content):
+                name: Any = self._typed.decode(content).type_
+            else:
+                name = decode_content(content).get(self.path[0])
+        except (msgspec.MsgspecError, ValueError, RecursionError, TidingsError):
+            return ""
+        if not isinstance(name, str) or name not in self.ontology:
+            return ""
+        type_ = self.ontology.topic_of(name)
+        if type_ in self.ontology.retired:
+            above = self.ontology.parents(type_)
+            return above[0] if len(above) == 1 else ""
+        return type_
+
+    def type_interest(self, type_: str) -> str:
+        return self._all_of(type_).sql()
+
+    def type_in(self, found: Filter) -> str:
+        one = found.expression
+        if isinstance(one, Call) and one.name == "isa" and len(one.args) == 2:
+            path, name = one.args
+            if path == Attribute(self.path) and isinstance(name, Literal):
+                return self.ontology.topic_of(str(name.value))
+        return ""
 
     def check_condition(self, topic: str, condition: Filter, text: str) -> None:
         foreign = self._foreign[self.ontology.topic_of(topic)]

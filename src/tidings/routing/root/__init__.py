@@ -32,6 +32,7 @@ from tidings.routing.root.interests import Fair, Interests, Placed, Places, Tagg
 from tidings.routing.root.journal import Journal, Memory
 from tidings.routing.root.node_history import History, RemovedNode
 from tidings.routing.root.offers import SECONDS, name_direct
+from tidings.routing.root.ownership import CHANNEL
 from tidings.routing.root.records import (
     Block,
     MarkColumns,
@@ -46,6 +47,7 @@ from tidings.routing.root.revising import load_graph, make_steps
 from tidings.routing.root.runs import MOST_ROWS, Run, find_runs, join_runs
 
 __all__ = [
+    "CHANNEL",
     "MOST_ROWS",
     "SECONDS",
     "Block",

@@ -147,5 +147,14 @@ class Interests(Protocol):
     def lies_within(self, node: int, within: Sequence[str]) -> bool:
         """Is it proven that all filters of `within` cover a node?"""
 
+    def type_of(self, content: bytes) -> str:
+        """The declared type of an accepted notification; empty if the channel has no types."""
+
+    def find_type(self, type_: str) -> tuple[bytes, int | None]:
+        """The interest in a declared type, and a node with the same meaning if there is one."""
+
+    def type_at(self, node: int) -> str:
+        """The type that the interest of a node asks for; empty if it asks for anything else."""
+
     def equal(self, node: int) -> Sequence[int]:
         """The other nodes that are known to equal a node: it covers them, and they cover it."""

@@ -85,6 +85,7 @@ class Naming:
                 known = msgspec.structs.replace(known, term=self.cursors.next_term())
                 self._queue.set_cursor(key, known)
                 self.cursors.put(key, known)
+                self._nodes.kept.discard(known.node)
             except TidingsError as problem:
                 refusal = str(problem)
         if refusal or known is None:

@@ -48,7 +48,9 @@ from tidings.routing.root.nodes import (
     Registry,
     SetAside,
     Territory,
+    TypeNodes,
 )
+from tidings.routing.root.nodes.type_nodes import split_owners
 from tidings.routing.root.offers import Offers
 from tidings.routing.root.ownership import Claims
 from tidings.routing.root.problems import Problems
@@ -79,9 +81,11 @@ class Rendezvous(Downstream):
         relating: Relating | None = None,
         *,
         keeps_order: bool = True,
+        nodes_for_types: int = 0,
     ) -> None:
         """The life of this start, the last one in `memory`, must already be on the disk. With
-        `keeps_order=False`, the publications of a publisher are accepted in any order."""
+        `keeps_order=False`, the publications of a publisher are accepted in any order. At most
+        `nodes_for_types` nodes exist only because there were notifications of their types."""
         life = memory.lineage[-1].life
 
         def total(node: int) -> int:
@@ -97,7 +101,8 @@ class Rendezvous(Downstream):
         places = Places.of(memory.placed)
         self.graph.load(places.numbers, places.starts, places.parents)
         there = places.numbers.tolist()
-        self.claims.load(places.numbers, [memory.sizes.get(one, 0) for one in there], memory.owners)
+        owners, for_types = split_owners(memory.owners)
+        self.claims.load(places.numbers, [memory.sizes.get(one, 0) for one in there], owners)
         last_node = max(there, default=0)
         self.claims.pass_time(float("-inf"), last_node, 0.0)
 
@@ -115,12 +120,14 @@ class Rendezvous(Downstream):
         self.set_aside = SetAside(parts, nodes)
         self.territory = Territory(parts, self.history)
         self.placing = Placing(parts, nodes, self.set_aside, self.territory, last_node)
+        self.type_nodes = TypeNodes(parts, nodes, self.set_aside, nodes_for_types)
         self.stamps = Stamps(memory.publishers) if keeps_order else UnorderedStamps()
         self.tagger = tagger = Tagger(self.limits, interests, claims, self.set_aside)
         tagger.relating, tagger.keeps_order = relating, keeps_order
         self.intake = Intake(
-            context, self.stamps, tagger, counts, queue, self.return_paths, problems
-        )
+            context, self.stamps, tagger, counts, queue, self.return_paths, problems,
+            self.type_nodes,
+        )  # fmt: skip
         self.following = Following(
             context,
             self.charges,
@@ -139,11 +146,12 @@ class Rendezvous(Downstream):
         )
         tagger.correcting = correcting
         self.take_over = TakeOver(
-            context, self.history, self.sources, resolving, counts, queue, problems, tagger
-        )
+            context, self.history, self.sources, resolving, counts, queue, problems, tagger,
+            self.type_nodes,
+        )  # fmt: skip
         self.runs = RunIntake(
             context, self.stamps, tagger, counts, queue, self.return_paths, self.intake,
-            resolving.table, caches, problems, correcting,
+            resolving.table, caches, problems, correcting, self.type_nodes,
         )  # fmt: skip
         recall_coverings(graph, self.history, resolving.equal)
         nodes.recall_retired(self.history.gone, memory.serial - self.limits.kept)
@@ -152,6 +160,7 @@ class Rendezvous(Downstream):
         self.naming = Naming(
             context, self.charges, cursors, nodes, counts, queue, self.wants, interests
         )
+        self.type_nodes.load(for_types, cursors.holds)
         self.holding = Holding(parts, nodes, self.set_aside, cursors)
         self.offers = Offers(context, self.charges, self.rights, graph, self.wants)
         self._first: NodeCache[Label] = caches.add(NodeCache())
@@ -479,7 +488,7 @@ class Rendezvous(Downstream):
         found = max(wanted, self.naming.cursors.count(node))
         if found or is_base:
             return found
-        return int(node not in self.nodes.unwanted)
+        return int(node not in self.nodes.unwanted and node not in self.nodes.kept)
 
     def select_visible(self, sender: Name, nodes: Iterable[int]) -> Iterable[int]:
         """A neighbour whose link bypasses the tree asked another router for its nodes, so none were

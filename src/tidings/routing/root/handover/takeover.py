@@ -24,6 +24,7 @@ from tidings.routing.root.handover.part_columns import Columns, Piece
 from tidings.routing.root.handover.resolving import Resolving
 from tidings.routing.root.handover.source_progress import Sources
 from tidings.routing.root.node_history import History
+from tidings.routing.root.nodes import TypeNodes
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing import Outdated, Tagger
 from tidings.routing.root.records import Block, PayloadColumns, Progress
@@ -44,6 +45,7 @@ class TakeOver:
         queue: WriteQueue,
         problems: Problems,
         tagger: Tagger,
+        type_nodes: TypeNodes,
     ) -> None:
         self._context = context
         self._history = history
@@ -53,6 +55,7 @@ class TakeOver:
         self._queue = queue
         self._problems = problems
         self._tagger = tagger
+        self._type_nodes = type_nodes
 
     def split(self, message: m.HandOver) -> Sequence[Piece | m.HandOver]:
         """Split a part into pieces, which are accepted one after another. An invalid part is
@@ -135,6 +138,7 @@ class TakeOver:
         )  # fmt: skip
         block = self._number(rest, progress)
         self._queue.append_block(block)
+        self._type_nodes.add(map(content_of, _payloads(rest).each()))
         self._counts.give_block(block)
         self._sources.advance(message.source, progress)
         self._sources.note(message.source, str(sender), self._context.now, len(rest))
@@ -145,9 +149,7 @@ class TakeOver:
         columns, message = piece.of, piece.message
         starts = columns.node_starts[piece.first : piece.end + 1]
         nodes = columns.nodes[starts[0] : starts[-1]]
-        payloads = PayloadColumns(
-            columns.payload_starts[piece.first : piece.end + 1], columns.payloads
-        )
+        payloads = _payloads(piece)
         contents: list[bytes] = []
         if self._tagger.relating is not None:
             contents = [*map(content_of, payloads.each())]
@@ -177,3 +179,8 @@ class TakeOver:
 
     def _make_taken(self, message: m.HandOver) -> m.Taken:
         return m.Taken(self._context.epoch, message.source, message.batch, message.part)
+
+
+def _payloads(piece: Piece) -> PayloadColumns:
+    starts = piece.of.payload_starts[piece.first : piece.end + 1]
+    return PayloadColumns(starts, piece.of.payloads)

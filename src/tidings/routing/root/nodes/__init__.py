@@ -8,6 +8,7 @@
     placing.py         finds or creates the node of a filter, and answers
     holding.py         finds or creates the nodes of subscriptions that commands make
     lifecycle.py       the states of a node, and how long it stays in them
+    type_nodes.py      adds nodes for the types of notifications, and keeps them
     set_aside.py       sets filters aside when their owner exceeds its share of a notification
     ancestors.py       all nodes that a notification matches, given the lowest ones
     node_registry.py   the current nodes by version, for followers
@@ -25,6 +26,7 @@ from tidings.routing.root.nodes.placing import Placing
 from tidings.routing.root.nodes.set_aside import SetAside
 from tidings.routing.root.nodes.shared_objects import Parts
 from tidings.routing.root.nodes.territory import Territory
+from tidings.routing.root.nodes.type_nodes import TypeNodes
 
 __all__ = [
     "Ancestors",
@@ -36,4 +38,5 @@ __all__ = [
     "Registry",
     "SetAside",
     "Territory",
+    "TypeNodes",
 ]

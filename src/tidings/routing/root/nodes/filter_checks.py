@@ -35,7 +35,7 @@ class FilterChecks(NodePart):
         payers = self._charges.payers(sender, message.owner)
         size = len(message.interest)
         self._charges.charge(sender, work_of(message.stored), message.owner)
-        is_full = len(self._graph) >= limits.all_nodes
+        is_full = self._nodes.count_asked() >= limits.all_nodes
         makes_many = len(self._nodes.makers) >= limits.all_new_nodes or any(
             one.account.made >= one.most(limits.new_nodes, limits.all_new_nodes) for one in payers
         )
@@ -48,7 +48,7 @@ class FilterChecks(NodePart):
                 context.beyond["new_nodes"] += 1
                 return False
             refusal = (
-                f"found {len(self._graph):,} filters in the channel, expected fewer than "
+                f"found {self._nodes.count_asked():,} filters in the channel, expected fewer than "
                 f"{limits.all_nodes:,}; try again later"
             )
             context.beyond["all_nodes"] += 1
@@ -72,7 +72,7 @@ class FilterChecks(NodePart):
         )
         if size > min(limits.filter_bytes, limits.filter_parts, LONG):
             return "the filter is too long to be placed without parsing it"
-        if len(self._graph) >= limits.all_nodes or makes_many:
+        if self._nodes.count_asked() >= limits.all_nodes or makes_many:
             context.beyond["suggestions"] += 1
             return "there are too many new nodes" if makes_many else "the channel is full"
         return ""

@@ -2,6 +2,7 @@
 
     new ──subscribed──> wanted ──nobody wants it──> unwanted ──40 s──> retired ──60 s──> gone
      └──────────────nobody subscribed──────────────────┘
+                                                       └──> kept, for a type (type_nodes.py)
 
 A retired node is no longer in the graph. The count of a retired node is still reported, because a
 subscriber may have missed the last notifications of the node. The history keeps the count of a
@@ -11,6 +12,7 @@ and three times `Times.expire`.
 
 from __future__ import annotations
 
+import contextlib
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
@@ -19,6 +21,7 @@ import msgspec
 
 from tidings.routing.forwarding.neighbours import Payer
 from tidings.routing.protocol import messages as m
+from tidings.routing.root.interests import Placed
 from tidings.routing.root.node_history import RemovedNode
 from tidings.routing.root.nodes.shared_objects import NodePart, Parts
 from tidings.routing.root.records import Record
@@ -44,9 +47,32 @@ class NodeLifecycle(NodePart):
         self.unwanted: dict[int, float] = {}  # nodes nobody wants, oldest first, each with a time
         self.makers: dict[int, tuple[Payer, ...]] = {}  # the accounts that pay for a new node
         self.retired: dict[int, Retired] = {}
+        self.kept: set[int] = set()
+        """The nodes that exist only because there were notifications of their types."""
+        self.may_keep: Callable[[int], bool] = lambda _: False
+        """Called with a node that would be retired; whether it is kept for its type instead."""
         self._earlier = array("q")  # nodes of earlier lives that were not checked yet
         self._earlier_since = 0.0
         self._is_held: Callable[[int], bool] = lambda _: False
+
+    # -- new nodes -----------------------------------------------------------------------------
+
+    def begin(self, placed: Placed, interest: bytes, owner: str) -> None:
+        """Add a new node to both the graph and the journal, or to neither."""
+        node = placed.node
+        try:
+            self._graph.insert(node, placed.parents, placed.children)
+            self._caches.change(node)
+            key = self._interests.identity(node)
+            self._queue.add_node(node, interest, owner, key)
+        except Exception:
+            with contextlib.suppress(Exception):
+                self._interests.remove(node)
+            if node in self._graph:
+                self._graph.remove(node)
+            self._caches.clear()
+            raise
+        self._registry.add(node)
 
     # -- numbers -------------------------------------------------------------------------------
 
@@ -86,6 +112,11 @@ class NodeLifecycle(NodePart):
         retired = self.retired.get(node)
         return self._counts.counts.get(node, 0) if retired is None else retired.count
 
+    def count_asked(self) -> int:
+        """How many nodes there are, without those that are kept for their types: only these leave
+        less room for the filters of subscribers."""
+        return len(self._graph) - len(self.kept)
+
     # -- wanted and unwanted nodes -------------------------------------------------------------
 
     def add_maker(self, node: int, payers: tuple[Payer, ...]) -> None:
@@ -102,6 +133,7 @@ class NodeLifecycle(NodePart):
 
     def want(self, node: int) -> None:
         self.unwanted.pop(node, None)
+        self.kept.discard(node)
         self.settle(node)
         if self._relating is not None and node in self._relating.bases:
             self.settle(self._relating.bases[node])  # it may have no subscribers of its own
@@ -152,7 +184,8 @@ class NodeLifecycle(NodePart):
         for node in sorted(old):
             self.unwanted.pop(node, None)
             with self._problems.survive(f"forget node {node}"):
-                self.retire(node)
+                if not self.may_keep(node):
+                    self.retire(node)
 
     def _take_earlier(self) -> list[int]:
         """Some of the nodes of earlier lives that nobody has wanted since this start. Each call
@@ -170,8 +203,9 @@ class NodeLifecycle(NodePart):
         ]
 
     def _is_needed(self, node: int) -> bool:
-        """Does a named subscription need a node, or is there a related node above it?"""
-        return bool(self.related_above(node)) or self._is_held(node)
+        """Is a node kept for its type, does a named subscription need it, or is there a related
+        node above it?"""
+        return node in self.kept or bool(self.related_above(node)) or self._is_held(node)
 
     def forget_retired(self, done: int) -> None:
         """Forget retired nodes whose numbers nobody can ask for any more: nobody needs the
@@ -186,6 +220,7 @@ class NodeLifecycle(NodePart):
     def retire(self, node: int) -> None:
         """Remove a node that nobody wants."""
         self.settle(node)
+        self.kept.discard(node)
         parents, children = self._graph.parents(node), self._graph.children(node)
         equal = tuple(self._interests.equal(node))
         exact = 0 if self._relating is None else self._relating.bases.get(node, 0)

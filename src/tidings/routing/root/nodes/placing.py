@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 
 import msgspec
@@ -213,6 +212,7 @@ class Placing(NodePart):
 
     def _claim(self, node: int, owner: str, *, is_new: bool) -> None:
         """Make the owner that asked for a node its only owner, or one of several."""
+        self._nodes.kept.discard(node)  # the owner takes it over from the channel
         if self._set_aside.bring_back(node):  # requested by an owner whose share has room
             self._set_aside.own(node, (owner,))
         elif is_new:
@@ -223,22 +223,10 @@ class Placing(NodePart):
             self._queue.set_owners(node, self._claims.owners(node))
 
     def _make(self, sender: Name, placed: Placed, message: m.Ask) -> None:
-        """Add a new node to both the graph and the journal, or to neither."""
-        node = placed.node
-        try:
-            self._graph.insert(node, placed.parents, placed.children)
-            self._caches.change(node)
-            key = self._interests.identity(node)
-            self._queue.add_node(node, message.stored, message.owner, key)
-        except Exception:
-            with contextlib.suppress(Exception):
-                self._interests.remove(node)
-            if node in self._graph:
-                self._graph.remove(node)
-            self._caches.clear()
-            raise
-        self._registry.add(node)
-        self._nodes.add_maker(node, self._charges.payers(sender, message.owner))
+        """Add a new node, and charge it to those who asked for it."""
+        self._nodes.begin(placed, message.stored, message.owner)
+        payers = self._charges.payers(sender, message.owner)
+        self._nodes.add_maker(placed.node, payers)
         self._charges.charge(sender, NEW_NODE, message.owner)
 
 

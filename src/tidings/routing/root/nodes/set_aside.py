@@ -52,6 +52,8 @@ class SetAside(NodePart):
         self._fitting: HeaderCache[Label, bool] = parts.caches.add(HeaderCache(MOST_FITTING))
         self._fitting_version = -1  # `_fitting` is valid for this version of the claims
         self._most_judged = 0  # how many nodes the last judged notification had
+        self.without_node: set[str] = set()
+        """The types whose nodes were set aside; they get no node again until the next start."""
 
     # -- judging -------------------------------------------------------------------------------
 
@@ -59,6 +61,20 @@ class SetAside(NodePart):
     def most_marks(self) -> int:
         """The most marks that a notification can have."""
         return self._most_marks
+
+    def drop_kept(self, lowest: Label) -> bool:
+        """Set aside the nodes of a notification that are kept for their types, so that no filter of
+        a subscriber is set aside because of them; return False if there are none."""
+        kept = self._nodes.kept
+        found = sorted(kept.intersection(self.ancestors.add_ancestors(lowest))) if kept else ()
+        for node in found:
+            self.without_node.add(self._interests.type_at(node))
+            kept.discard(node)
+            self.aside[node] = self._counts.given
+            self._caches.change(node)
+        if found:
+            self._interests.set_aside(found)
+        return bool(found)
 
     def judge(self, lowest: Label) -> bool:
         """Set aside the nodes of a notification that exceed a share; return False if none do.

@@ -11,7 +11,7 @@
 Only the rendezvous point uses this folder. Start at claims.py.
 """
 
-from tidings.routing.root.ownership.claims import MOST_OWNERS, Claims
+from tidings.routing.root.ownership.claims import CHANNEL, MOST_OWNERS, Claims
 from tidings.routing.root.ownership.shares import ShareVerdict, describe, judge, lighten
 
-__all__ = ["MOST_OWNERS", "Claims", "ShareVerdict", "describe", "judge", "lighten"]
+__all__ = ["CHANNEL", "MOST_OWNERS", "Claims", "ShareVerdict", "describe", "judge", "lighten"]

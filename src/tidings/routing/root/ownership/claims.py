@@ -21,6 +21,7 @@ import numpy as np
 from tidings.routing.protocol.limits import LONG, long_bytes
 from tidings.routing.root.ownership.node_values import NodeValues
 
+CHANNEL = "*/channel"  # owns the nodes for types in the journal; no client has this name
 MOST_OWNERS = 8  # owners that are remembered for one node
 MOST_ASIDE = 20_000  # filters of one owner that are remembered as set aside
 ALL_ASIDE = 200_000  # filters of all owners that are remembered as set aside

@@ -17,6 +17,7 @@ from tidings.model import TidingsError, Undecided
 from tidings.routing.forwarding.neighbours import Context, Name, ReturnPaths, Sent
 from tidings.routing.protocol import messages as m
 from tidings.routing.root.counts import Counts
+from tidings.routing.root.nodes import TypeNodes
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing.root_tagger import Outdated, Tagger
 from tidings.routing.root.publishing.stamps import MOST_FIRST, Stamps
@@ -36,6 +37,7 @@ class Intake:
         queue: WriteQueue,
         return_paths: ReturnPaths,
         problems: Problems,
+        type_nodes: TypeNodes,
     ) -> None:
         self._context = context
         self._stamps = stamps
@@ -44,6 +46,7 @@ class Intake:
         self._queue = queue
         self._return_paths = return_paths
         self._problems = problems
+        self._type_nodes = type_nodes
         # by publisher: the first and the last stamp to acknowledge, and the serial of the last one
         self._unacknowledged: dict[str, tuple[int, int, int]] = {}
 
@@ -110,6 +113,8 @@ class Intake:
         """Build the record of a publication. The serial and the stamp of the record are not used up
         yet."""
         lowest, body = self._tagger.tag_body(message)
+        if self._type_nodes.add((message.content,)):
+            lowest, body = self._tagger.tag_body(message)
         return Record(
             self._counts.given + 1, message.publisher, message.stamp, self._counts.number(lowest),
             self._tagger.add_ancestors(lowest), body,

@@ -136,6 +136,9 @@ class Tagger:
         lowest = find()
         rounds = 0
         while len(lowest) > limits.marks or len(matched(lowest)) > limits.matches:
+            if self._set_aside.drop_kept(lowest):
+                lowest = find()
+                continue
             rounds += 1
             late = rounds > ROUNDS and len(lowest) <= self._set_aside.most_marks
             if late or not self._set_aside.judge(lowest):

@@ -27,6 +27,7 @@ from tidings.routing.forwarding.neighbours import Context, Name, ReturnPaths
 from tidings.routing.root.counts import Counts
 from tidings.routing.root.handover import Correcting, TagColumns
 from tidings.routing.root.handover.node_table import NodeTable
+from tidings.routing.root.nodes import TypeNodes
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing.intake import Intake
 from tidings.routing.root.publishing.root_tagger import LARGEST, Tagger
@@ -80,6 +81,7 @@ class RunIntake:
         caches: GraphCaches,
         problems: Problems,
         correcting: Correcting,
+        type_nodes: TypeNodes,
     ) -> None:
         self._limits = context.limits
         self._stamps = stamps
@@ -92,6 +94,7 @@ class RunIntake:
         self._caches = caches
         self._problems = problems
         self._correcting = correcting
+        self._type_nodes = type_nodes
 
     def take(self, sender: Name, run: Run) -> None:
         """Process the next publications of a run, or all of them if none are slow. `run.rows.done`
@@ -136,9 +139,15 @@ class RunIntake:
             corrected = self._correct(given, contents, at)
             if corrected is not None:
                 return corrected
-        version = self._caches.version
         try:
             found = self._tagger.tag_many(contents)
+            accepted = (
+                one for row, one in enumerate(contents[: len(found.starts) - 1])
+                if row not in found.refused
+            )  # fmt: skip
+            if self._type_nodes.add(accepted):
+                found = self._tagger.tag_many(contents)
+            version = self._caches.version
             starts, nodes, fronts = self._tagger.relate_many(
                 contents[: len(found.starts) - 1], found.starts, found.nodes, all_rows=False
             )
@@ -153,6 +162,9 @@ class RunIntake:
         here. Rows whose tags can't be corrected are `odd`."""
         try:
             found = self._correcting.correct_many(given, contents)
+            odd = frozenset(found.odd)
+            if self._type_nodes.add(one for row, one in enumerate(contents) if row not in odd):
+                found = self._correcting.correct_many(given, contents)
             starts, nodes, fronts = self._tagger.relate_many(
                 contents, found.starts, found.nodes, all_rows=False
             )

@@ -1,6 +1,5 @@
 """Agents that tag, preprocessors that tag for them, headers and nodes by number, over real
-connections and as real processes that are killed: everyone gets exactly what `Filter.matches` says,
-once."""
+connections: everyone gets exactly what `Filter.matches` says, once."""
 
 from __future__ import annotations
 
@@ -10,13 +9,12 @@ import random
 import signal
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.broker.networks import FAST, at, connect_writers, payloads, running, started, stopped
+from tests.broker.networks import FAST, at, payloads, running, started, stopped
 from tests.broker.processes import Process
 from tests.forking import Forked
 from tests.waiting import PATIENCE, until
@@ -29,7 +27,6 @@ from tidings.network.agent import Tagging
 from tidings.network.agents import publishing
 from tidings.routing.clients.subscriber import Delivery
 from tidings.routing.protocol import Limits, pack_tag
-from tidings.studies.host.ports import free_ports
 
 TEXTS = ["n > 3", "n > 6", "n <= 5 AND word = 'a'", "word LIKE 'a%'", "length(word) > 1",
          "n IN (1, 4, 7)", "word = 'b' OR n = 0", "n > 3 AND n < 7"]  # fmt: skip
@@ -213,25 +210,15 @@ def test_headers_that_are_too_old(tmp_path: Path) -> None:
 
 # -- processes -------------------------------------------------------------------------------------
 
-ROOT = """
-name = "root"
-listen = "127.0.0.1:{port}"
-journal = "journal"
-"""
-EDGE = """
-name = "edge"
-listen = "127.0.0.1:0"
-upstream = "127.0.0.1:{port}"
-"""
-
 
 class Preprocessor:
     """`tidings preprocessor` as a process."""
 
-    def __init__(self, folder: Path, name: str, port: int) -> None:
+    def __init__(self, folder: Path, name: str, port: int, channel: str = "") -> None:
         self._errors = (folder / f"{name}.log").open("a")
         self.process = Forked(
-            [sys.executable, "-m", "tidings", "preprocessor", f"tidings://127.0.0.1:{port}"],
+            [sys.executable, "-m", "tidings", "preprocessor",
+             f"tidings://127.0.0.1:{port}/{channel}"],
             stdout=subprocess.PIPE, stderr=self._errors, text=True,
         )  # fmt: skip
         assert self.process.stdout is not None
@@ -300,82 +287,3 @@ def test_chunks_are_tagged_ahead(
         await stopped(network)
 
     running(work)
-
-
-def test_processes_that_are_killed(tmp_path: Path, seed: int) -> None:
-    kill_in_turn(tmp_path, seed, 3)
-
-
-def kill_in_turn(tmp_path: Path, seed: int, rounds: int) -> None:
-    """A root, a router and two preprocessors; all but the router are killed in turn, while filters
-    come and agents of all kinds publish. Nothing is lost or doubled."""
-    chance = random.Random(seed)
-    (port,) = free_ports(1)
-    root = Process(tmp_path, "root", ROOT.format(port=port))
-    edge = Process(tmp_path, "edge", EDGE.format(port=port))
-    tagging = [Preprocessor(tmp_path, f"pre{at_}", port) for at_ in range(2)]
-    told: dict[str, Counter[bytes]] = {}
-    expected: dict[str, Counter[bytes]] = {}
-    other: list[object] = []
-
-    async def work() -> None:
-        nonlocal root
-        place = f"tidings://127.0.0.1:{edge.port}"
-        async with contextlib.AsyncExitStack() as stack:
-            reader = await stack.enter_async_context(connect(place, times=None))
-            writers = await connect_writers(stack, place)
-            assert await writers[2].preprocessors.wait_for_any(PATIENCE)
-            tasks = []
-            number = 0
-            for round_ in range(rounds):
-                for text in chance.sample([one for one in TEXTS if one not in told],
-                                          min(2, len(TEXTS) - len(told))):  # fmt: skip
-                    told[text], expected[text] = Counter(), Counter()
-                    one = await stack.enter_async_context(reader.subscribe(text))
-                    tasks.append(asyncio.create_task(read(text, one)))
-                victim = round_ % 3
-                if victim == 2:
-                    kill(root)
-                    root = Process(tmp_path, "root", ROOT.format(port=port))
-                else:
-                    tagging[victim].kill()
-                for writer in writers:
-                    pairs = []
-                    for _ in range(150):
-                        number += 1
-                        event = an_event(chance)
-                        pairs.append((event, b"%d" % number))
-                        for text in told:
-                            expected[text][b"%d" % number] += parse(text).matches(event)
-                    await asyncio.gather(*(writer.publish(*one) for one in pairs[:20]))
-                    await writer.publish_many(pairs[20:])
-                if victim != 2:
-                    loop = asyncio.get_running_loop()
-                    tagging[victim] = await loop.run_in_executor(
-                        None, Preprocessor, tmp_path, f"pre{victim}", port
-                    )
-            due = {text: +counts for text, counts in expected.items()}
-            with contextlib.suppress(TimeoutError):
-                await until(lambda: told == due)
-            assert told == due
-            assert writers[2].preprocessors.asked > 0, "no preprocessor was used"
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def read(text: str, subscription: Any) -> None:
-        async for one in subscription:
-            if isinstance(one, Delivery):
-                told[text][one.payload] += 1
-            elif type(one).__name__ not in ("Interrupted", "Resumed"):
-                other.append(one)
-
-    try:
-        asyncio.run(asyncio.wait_for(work(), 120 + 20 * rounds))
-        assert not other
-        assert [one.stop() for one in tagging] == [0, 0]
-    finally:
-        for one in tagging:
-            one.process.kill()
-        for process in (edge, root):
-            process.stop()

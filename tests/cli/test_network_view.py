@@ -164,6 +164,13 @@ def test_bytes_that_were_sent_early() -> None:
     assert "sent early 8.0 KB, 62% needed" in lines(view.draw(), 120)[0]
 
 
+def test_places_from_preprocessors() -> None:
+    view = NetworkView()
+    view.feed(report(node(0, "root"), node(1, "edge", located=2), node(1, "other", located=1)))
+    assert "3 places from preprocessors" in lines(view.draw(), 120)[0]
+    assert [one["located"] for one in view.record()["nodes"]] == [0, 2, 1]
+
+
 def test_predicates_that_are_switched_off() -> None:
     view = NetworkView()
     root = m.NodeStatus(0, "root", "rendezvous", "127.0.0.1:1", switched_off="angrier, odd")

@@ -33,11 +33,12 @@ class ListeningServer:
         assert self._server is not None
         return int(self._server.sockets[0].getsockname()[1])
 
-    def spawn(self, work: Any) -> None:
+    def spawn(self, work: Any) -> asyncio.Task[Any]:
         """Run a coroutine in the background until it ends or the node stops."""
-        task = asyncio.get_running_loop().create_task(work)
+        task: asyncio.Task[Any] = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._finish_task)
+        return task
 
     def _finish_task(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

@@ -183,6 +183,8 @@ class Reporting(Protocol):
     def port(self) -> int: ...
     @property
     def undeclared(self) -> int: ...
+    @property
+    def located(self) -> int: ...
     def is_direct(self, name: Name) -> bool: ...
     def refusals(self) -> dict[str, int]: ...
 
@@ -246,6 +248,7 @@ def status_of(node: Reporting, now: float) -> m.NodeStatus:
         neighbours=below,
         links=tuple(links),
         undeclared=node.undeclared,
+        located=node.located,
         channels=len(node.channels),
         asleep=len(node.channels) - len(node.channels.awake),
         reached=shorten(node.reached),

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Literal
 from tidings.broker.admission.listen import UPSTREAM, Address, Door
 from tidings.broker.admission.permissions import Tokens
 from tidings.broker.early import EarlySending, load_examples
-from tidings.broker.links import Above, Locator, hop_name
+from tidings.broker.links import Above, Locators, hop_name
 from tidings.broker.server import CACHE_BYTES, Server
 from tidings.network import FrameCache, Link, draw_life
 from tidings.routing.channels import Channel, Flow, Route, Routes
 from tidings.routing.early import Early
-from tidings.routing.forwarding import LOCATOR, Forwarding, Name, Router, Sent
+from tidings.routing.forwarding import Forwarding, Name, Router
 from tidings.routing.protocol import Times, frames, messages as m
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class RouterNode(Server):
         """For the router's own channel, `upstream` has the addresses of the node above; `hops` has
         the addresses of the other nodes above. `routes` has the hop that each of the other channels
         uses; the hop "" is `upstream`. `places` says whether the router asks the node above or a
-        preprocessor where a new node belongs in the graph of its own channel. With `show_token`,
+        preprocessor where a new node belongs in the graph of a channel. With `show_token`,
         preprocessors see `token` if the node above signs no tickets. `relations` loads the settings
         of channels with relations when the first context arrives; without `relations`, the settings
         in the shipped files are used."""
@@ -72,32 +72,32 @@ class RouterNode(Server):
                 pressed=self._note_pressure, early=self._take_early,
             )  # fmt: skip
 
-        self.locator: Locator | None = None
+        self.locators: Locators | None = None
         if places == "preprocessor":
-            self.locator = Locator(
-                self._send_above, m.Hello(name, door.channel, token), machine.times, tls,
-                self._take_places, self._note_preprocessors, show_token=show_token,
+            self.locators = Locators(
+                self, m.Hello(name, door.channel, token), machine.times, tls, self._spawn,
+                show_token=show_token,
             )  # fmt: skip
+            self.channels.links.locate = self.locators.ask
 
     def renew(self, tokens: Tokens | None, token: str = "") -> int:
         for one in self.hops.values():
             one.use_token(token)
-        if self.locator is not None:
-            self.locator.preprocessors.use_token(token)
+        if self.locators is not None:
+            self.locators.use_token(token)
         return super().renew(tokens, token)
 
     async def start(self) -> None:
         await super().start()
         for one in self.hops.values():
             self._spawn(one.keep_connected())
-        if self.locator is not None:
-            self._spawn(self.locator.preprocessors.seek_forever())
-            self._spawn(self.locator.answer_forever())
+        if self.locators is not None:
+            self.locators.tend()
 
     async def stop(self) -> None:
         await super().stop()
-        if self.locator is not None:
-            self.locator.preprocessors.close()
+        if self.locators is not None:
+            self.locators.close()
 
     @property
     def upstream(self) -> Address:
@@ -127,28 +127,22 @@ class RouterNode(Server):
 
     # -- places of nodes -----------------------------------------------------------------------
 
-    def take_out(self, sent: Iterable[Sent]) -> Iterable[Sent]:
-        if self.locator is None:
-            return sent
-        others: list[Sent] = []
-        for to, message in sent:
-            if to == LOCATOR and isinstance(message, m.Locate):
-                self.locator.ask(message)
-            else:
-                others.append((to, message))
-        return others
+    def send_above(self, channel: Channel, message: m.Message) -> bool:
+        """Send a message to the node above for a channel; return False if there is no link."""
+        above = None if channel.hop is None else self.hops[channel.hop]
+        if above is None or above.link is None:
+            return False
+        above.link.send(message, channel.up)
+        return True
 
-    def _send_above(self, message: m.Message) -> bool:
-        link = self.hops[UPSTREAM].link
-        if link is not None:
-            link.send(message)
-        return link is not None
-
-    def _take_places(self, asked: m.Locate, answer: m.Located | None) -> None:
-        self.dispatch(self.machine.take_places(asked, answer, self.now))
-
-    def _note_preprocessors(self, some: bool) -> None:
-        self.machine.locating.is_on = some
+    def take_places(self, channel: Channel, asked: m.Locate, answer: m.Located | None) -> None:
+        """Handle the answer of a preprocessor of a channel; None if there was no answer."""
+        if self.channels.awake.get(channel.name) is channel:
+            machine = channel.machine
+            before = machine.locating.located
+            sent = machine.take_places(asked, answer, self.now)
+            self.located += machine.locating.located - before
+            self.transmit(self.channels.send(channel, sent, self.now))
 
     # -- links to nodes above ------------------------------------------------------------------
 
@@ -157,6 +151,8 @@ class RouterNode(Server):
         super()._check_links(now)
         for one in self.hops.values():
             one.check(now)
+        if self.locators is not None:
+            self.locators.tend()
 
     def _note_pressure(self, above: Above) -> None:
         self.transmit(self.channels.links.block(above.hop, self.now, on=above.is_slow))
@@ -231,14 +227,8 @@ class RouterNode(Server):
             self.transmit(self.channels.links.take_credit_above(above.hop, message, now))
         elif isinstance(message, m.Pulse | m.Repeat):
             self.transmit(self.channels.take_pulse_above(above.hop, message, now))
-        elif (
-            self.locator is not None
-            and isinstance(message, m.Found)
-            and self.locator.preprocessors.expects(message)
-        ):
-            self._spawn(self.locator.preprocessors.receive(message))
-        elif self.locator is not None and isinstance(message, m.Identified):
-            self.locator.preprocessors.take_ticket(message)
+        elif self.locators is not None and self.locators.receive(channel, message):
+            pass
         elif channel is self.own:
             self.feed(UPSTREAM, message)
         elif channel is not None:

@@ -8,6 +8,7 @@ The class is the base of routers and rendezvous points.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Iterable, Mapping
@@ -144,6 +145,9 @@ class Server:
         node."""
         return self.door.address_at(self.port)
 
+    located = 0
+    """How many places of nodes preprocessors gave so far; only routers ask for places."""
+
     @property
     def undeclared(self) -> int:
         """How many undeclared fields publications had so far; only a root counts them."""
@@ -155,8 +159,8 @@ class Server:
             self.early.stop()
         await self._listening.stop("the router stops")
 
-    def _spawn(self, work: Any) -> None:
-        self._listening.spawn(work)
+    def _spawn(self, work: Any) -> asyncio.Task[Any]:
+        return self._listening.spawn(work)
 
     # -- connections ---------------------------------------------------------------------------
 
@@ -475,8 +479,7 @@ class Server:
             self._note_bug(name, message)
             sent = self.machine.drain_outgoing()
         if sent:
-            others = self.take_out(sent)
-            self.transmit(self.channels.send(self.own, others, self.now, source=name))
+            self.transmit(self.channels.send(self.own, sent, self.now, source=name))
 
     def feed_channel(self, channel: Channel, link: Lane, message: m.Message) -> None:
         """Pass a message to the machine of another channel."""
@@ -543,11 +546,7 @@ class Server:
 
     def dispatch(self, sent: Iterable[Sent]) -> None:
         """Send the messages of the machine of the node's own channel."""
-        self.transmit(self.channels.send(self.own, self.take_out(sent), self.now))
-
-    def take_out(self, sent: Iterable[Sent]) -> Iterable[Sent]:
-        """Handle messages that are for no neighbour and no node above; return the rest."""
-        return sent
+        self.transmit(self.channels.send(self.own, sent, self.now))
 
     def transmit(self, out: Iterable[Out]) -> None:
         """Send messages to the neighbours and nodes above that are connected."""

@@ -1,5 +1,6 @@
-"""Preprocessors and their rendezvous point, killed in turn while agents of all kinds publish: each
-subscriber gets exactly what `Filter.matches` says, once. TIDINGS_KILLS says how many are killed."""
+"""Preprocessors and their rendezvous point, killed in any order while subscriptions come and go and
+agents of all kinds publish: each subscriber gets exactly what its filter says, once.
+TIDINGS_KILLS says how many are killed."""
 
 from __future__ import annotations
 
@@ -7,9 +8,13 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.broker.test_preprocessors_live import kill_in_turn
+from tests.broker.kills.coming_and_going import come_and_go
+
+
+def test_a_few(tmp_path: Path, seed: int) -> None:
+    come_and_go(tmp_path, seed, 3)
 
 
 @pytest.mark.slow
-def test_all_but_the_router(tmp_path: Path, seed: int) -> None:
-    kill_in_turn(tmp_path, seed, int(os.environ.get("TIDINGS_KILLS", "60")))
+def test_many(tmp_path: Path, seed: int) -> None:
+    come_and_go(tmp_path, seed, int(os.environ.get("TIDINGS_KILLS", "60")))

@@ -1,5 +1,5 @@
-"""The links of a router to preprocessors. The router asks preprocessors for the places of nodes in
-its graph.
+"""The links of a router to the preprocessors of one channel. The router asks preprocessors for the
+places of nodes in its graph.
 
     Locate ──> pieces, one after the other ──> a preprocessor ──> Located ──> the state machine
                                                    └── gone, or silent: the node above is asked
@@ -39,12 +39,13 @@ class Locator:
         *,
         show_token: bool = False,
     ) -> None:
-        """`send` sends a message of the router's channel to the node above. `answered` is called
+        """`send` sends a message of the channel to the node above. `answered` is called
         with each question and its answer, and `changed` with True or False when a preprocessor is
         found or lost. With `show_token`, preprocessors see the router's token if the node above
         signs no tickets."""
         self._answered = answered
         self._waiting: deque[m.Locate] = deque()
+        self._is_closed = False
         self._asked = asyncio.Event()
         self.preprocessors = Preprocessors(
             send, hello, times, tls, show_token=show_token, remedy=REMEDY, pause=times.retry / 2,
@@ -63,10 +64,19 @@ class Locator:
         self._asked.set()
 
     async def answer_forever(self) -> None:
+        """Send the questions that wait, until `close` is called."""
         while True:
             while self._waiting:
                 question = self._waiting.popleft()
                 found = await self.preprocessors.locate(question)
                 self._answered(question, found)
+            if self._is_closed:
+                return
             self._asked.clear()
             await self._asked.wait()
+
+    def close(self) -> None:
+        """Close the links. Questions that still wait are answered: the place is not known."""
+        self._is_closed = True
+        self.preprocessors.close()
+        self._asked.set()

@@ -250,6 +250,9 @@ class NetworkView:
         if early:
             used = sum(one.early_used for one in nodes)
             parts.append(f"sent early {format_size(early)}, {used / early:.0%} needed")
+        located = sum(one.located for one in nodes)
+        if located:
+            parts.append(f"{count_of(located, 'place')} from preprocessors")
         silent = sum(one.age > SILENT for one in nodes)
         text = plain_text("  ".join(parts), "dim")
         return text.append(f"  {silent} silent", "yellow") if silent else text

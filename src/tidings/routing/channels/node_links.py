@@ -16,6 +16,7 @@ from tidings.routing.channels.credit import (
     Item,
     weigh,
 )
+from tidings.routing.forwarding.locating import LOCATOR
 from tidings.routing.forwarding.neighbours import Name, Sent
 from tidings.routing.protocol import messages as m
 
@@ -38,6 +39,8 @@ class Links:
         self.unread: Callable[[Name, int], int] = lambda _link, _number: 0
         """How many bytes of a neighbour's channel have arrived, but have not been handed to
         `receive` yet."""
+        self.locate: Callable[[Channel, m.Locate], None] = lambda _channel, _question: None
+        """Asks a preprocessor of a channel for the places of nodes."""
 
     def hop(self, name: Name) -> LinkChannels:
         """The channels of the link to a hop."""
@@ -183,6 +186,10 @@ class Links:
                 waits = isinstance(message, HEAVY_UP) and not known.flow.passes(number)
                 if waits:
                     self._hold(channel, known, number, message, source)
+            elif to == LOCATOR:
+                if isinstance(message, m.Locate):
+                    self.locate(channel, message)
+                continue
             else:
                 found = channel.below.get(to)
                 if found is None:  # the neighbour has no link at present

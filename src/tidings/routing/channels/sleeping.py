@@ -80,3 +80,4 @@ def wake(
         router.receive(up, beat, now)
     for name, message in done:
         router.receive(name, message, now)
+    router.locating.lacked = 0  # the places of these nodes are known

@@ -44,10 +44,13 @@ class Locating:
         self._asked: dict[int, KnownPlace | None] = {}  # by node; None: its place is not known
         self.located = 0
         """How many places preprocessors gave."""
+        self.lacked = 0
+        """How many places were needed while there was no preprocessor to ask."""
 
     def begin(self, node: int) -> bool:
         """Should a preprocessor be asked for the place of a node? A preprocessor is asked only once
         for each node."""
+        self.lacked += not self.is_on
         if not self.is_on or node in self._asked:
             return False
         self._asked[node] = None

@@ -84,6 +84,7 @@ class Preprocessors:
         self._renew_at = 0.0  # seconds since 1970
         self._identifying: tuple[int, asyncio.Future[m.Identified]] | None = None
         self._asking = asyncio.Lock()
+        self._is_closed = False
         self._settled = asyncio.Event()  # set if there is a link, or if all of them refuse
         self.refusal = ""
         """Why the last preprocessor refused this client; empty if none did, or if there is a
@@ -169,6 +170,7 @@ class Preprocessors:
             self._settled.set()
 
     def close(self) -> None:
+        self._is_closed = True
         for link in [*self._links.values()]:
             link.close("the agent was closed")
 
@@ -271,7 +273,9 @@ class Preprocessors:
     def _take(
         self, link: Link, address: str, welcome: asyncio.Future[None], message: m.Message
     ) -> None:
-        if isinstance(message, m.Welcome) and not welcome.done():
+        if isinstance(message, m.Welcome) and self._is_closed:
+            link.close("the agent was closed")
+        elif isinstance(message, m.Welcome) and not welcome.done():
             self._links[address] = link
             self.refusal = ""
             self._settled.set()

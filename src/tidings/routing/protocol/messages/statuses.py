@@ -130,6 +130,7 @@ class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
     sources: Annotated[tuple[SourceStatus, ...], msgspec.Meta(max_length=MOST_SOURCES)] = ()
     named: Number = 0  # all named subscriptions; `names` may have fewer
     names: Annotated[tuple[NameStatus, ...], msgspec.Meta(max_length=MOST_NAMED)] = ()
+    located: Number = 0  # places of nodes that preprocessors gave to the router
 
 
 class RouterLoad(msgspec.Struct, frozen=True, array_like=True):

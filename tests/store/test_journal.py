@@ -457,7 +457,7 @@ def test_older_segments_that_can_not_be_read_are_lost_and_said_to_be(
     journal = ready(FileJournal(tmp_path / "journal"))
     found, lost = journal.find([Range(7, 1, 1000)])
     assert lost == [Range(7, len(found) + 1, 1000)]
-    assert "can't read its older notifications" in caplog.text
+    assert "can't read the older notifications of the journal" in caplog.text
     assert str(problem) in caplog.text
 
 

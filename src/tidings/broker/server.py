@@ -599,7 +599,7 @@ class Server:
         return False
 
     def _unread_bytes(self, name: Name, number: int) -> int:
-        """The bytes of a neighbour, in one channel, that wait in the queue of publications."""
+        """How many bytes from a neighbour, in one channel, wait in the queue of publications."""
         link = self.links.get(name)
         lane = self._lanes.get(link, {}).get(number, None) if link is not None and number else link
         return 0 if lane is None else self.publications.waiting(lane)

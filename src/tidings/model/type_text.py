@@ -21,7 +21,7 @@ from tidings.model.errors import AttributesError
 from tidings.model.types import Type
 
 MOST_DIGITS = 76
-"""The most digits of a decimal: Spark allows 38, Arrow 76."""
+"""The most digits that a decimal can have: Spark allows 38, Arrow 76."""
 DEEPEST = 32
 
 _ALIASES: dict[Type, str] = {

@@ -16,8 +16,8 @@ from tidings.routing.protocol import frames, messages as m
 
 BUSY = 200_000  # the kernels are loaded after this many frames
 LEAST = 1 << 14  # bytes; smaller buffers are scanned in Python
-MOST_KNOWN = 100_000  # the most labels whose plans are cached
-_MOST_ARENA = 1 << 24  # the most bytes of cached labels
+MOST_KNOWN = 100_000  # plans are cached for at most this many labels
+_MOST_ARENA = 1 << 24  # cached labels take at most this many bytes
 
 _log = logging.getLogger(__name__)
 

@@ -214,8 +214,9 @@ def narrow_to_type(values: ValueSet, kind: str, never_null: bool = False) -> Val
 
 
 def _lies_inside(values: ValueSet, domain: ValueSet, kind: str) -> bool:
-    """Whether a set is a single interval that lies inside the type but is not the whole type, as
-    most sets are."""
+    """Whether a set is a single interval that already lies inside the type, and is not the whole
+    type. For integer types, the ends must be integers. Most sets are like this, and need no further
+    work."""
     cuts = values.cuts
     if len(cuts) != 2 or len(domain.cuts) != 2:
         return False

@@ -18,7 +18,7 @@ from tidings.relations.clusters import ClusterStore, StoreSettings
 from tidings.relations.merit.postings import Postings
 from tidings.relations.semantic import Growth, SemanticStore, Term, Weights
 
-MOST_PENDING = 10_000  # the most messages that wait to be learnt; the oldest are dropped
+MOST_PENDING = 10_000  # at most this many messages wait to be learnt from; the oldest are dropped
 MOST_HOPS = 8  # the most nodes that are learnt from one message
 
 
@@ -42,7 +42,7 @@ class ForwardedMerit:
 
     @property
     def pending(self) -> int:
-        """How many messages wait to be learnt."""
+        """How many forwarded messages still wait to be learnt from."""
         return len(self._pending)
 
     def of(self, terms: Sequence[Term]) -> float:

@@ -94,8 +94,9 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
     def list_subscribed(
         self, label: Iterable[int], neighbour: Neighbour, most: int
     ) -> Label | None:
-        """The content list for a neighbour: of the nodes at or above the nodes of a label, all that
-        the neighbour subscribes to. None if more than `most` nodes are at or above the label."""
+        """The content list for a neighbour: every node that the neighbour subscribes to and that is
+        in a label or above one of its nodes. None if more than `most` nodes are at or above the
+        label."""
         found = self._reach_few(label, most)
         if found is None:
             return None
@@ -104,8 +105,8 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
         return self._sort_slots(slot for slot in found if every[slot].own & bit)
 
     def list_for_all(self, number: int, most: int) -> Label | None:
-        """Of the nodes at or above one node, those that any neighbour subscribes to; None if more
-        than `most` nodes are at or above it."""
+        """The nodes at or above one node that any neighbour subscribes to; None if more than `most`
+        nodes are at or above it."""
         found, every = self._reach_few((number,), most), self._labels
         if found is None:
             return None

@@ -44,7 +44,7 @@ class RecordLookup:
                     found[first] = LogSegment(log.path_of(first))
                 found[first].add(group.records, group.places)
         except Exception:
-            _log.exception("the journal %s can't read its older notifications", log.folder)
+            _log.exception("can't read the older notifications of the journal %s", log.folder)
         for sentence in damages[:10]:
             _log.error("the journal %s has lost notifications: %s", log.folder, sentence)
         self._segments.older = found

@@ -125,7 +125,7 @@ class Broker:
         limit = time.monotonic() + _PATIENCE
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > limit:
-                raise EnvironmentProblem(f"the broker does not start: {self.read_log()}")
+                raise EnvironmentProblem(f"the broker did not start: {self.read_log()}")
             time.sleep(0.02)
 
     def read_log(self) -> str:

@@ -83,8 +83,8 @@ async def _measure(folder: Path, channels: int, note: Callable[[str], None]) -> 
         while len(below.subscribed) < channels:
             if time.monotonic() > until:
                 raise EnvironmentProblem(
-                    f"{len(below.subscribed):,} of {channels:,} subscriptions are in force after "
-                    f"{PATIENCE:g} seconds"
+                    f"only {len(below.subscribed):,} of {channels:,} subscriptions are in force "
+                    f"after {PATIENCE:g} seconds"
                 )
             await asyncio.sleep(0.05)
         opened = channels / (time.monotonic() - begun)

@@ -79,8 +79,8 @@ def test_pieces_of_rows_get_the_stamp_of_the_first(
             if many == 1:
                 rows.append(((node,), wrap(about, payloads[0])))
             for at, one in enumerate(payloads if many > 1 else ()):
-                piece = msgspec.structs.replace(about, piece=Piece(0, at, many))
-                rows.append(((node,), wrap(piece, one)))
+                told = msgspec.structs.replace(about, piece=Piece(0, at, many))
+                rows.append(((node,), wrap(told, one)))
             expected.append(b"".join(payloads))
         cut = sorted({0, len(rows), *(chance.randrange(len(rows) + 1) for _ in range(2))})
         some = [rows[one:two] for one, two in itertools.pairwise(cut)] or [[]]

@@ -84,5 +84,6 @@ def test_attributes_and_subject_of_a_long_row(owner: Owner, tmp_path: Path) -> N
         done = msgspec.structs.replace(done, life=known.life, version=known.version)
         link.hand_over(parts_of(OutboxReader(tmp_path / "out"), done, "s"))
         one = told.next(30)
+        assert isinstance(one, Delivery)
         assert one.attributes == {"n": 5, "text": text}
         assert (one.subject, one.time) == ("long", 7.0)

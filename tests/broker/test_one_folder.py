@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pyarrow as pa
 from tests.broker.networks import BRIEF, at, payloads, running, started, stopped
+from tests.broker.parts import Root, make_part
 from tests.waiting import until
 
 from tidings.network.agent import connect
+from tidings.routing.protocol import messages as m
 from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
-from tidings.store import ChangeLog
+from tidings.store import Accepting, ChangeLog
 
 ROWS = pa.record_batch({"n": [1, 4, 7]})
 
@@ -58,3 +60,45 @@ def test_commands_then_a_rendezvous_point_then_a_pipeline(tmp_path: Path) -> Non
     found = pipeline.view(pipeline.version)
     assert found.nodes(ROWS).to_pylist() == [[1], [log.version], [2]]
     assert sorted(found.subscriptions(ROWS).to_pylist()[2]) == ["high", "later", "low"]
+
+
+def test_the_two_counters_of_a_node(tmp_path: Path) -> None:
+    """A pipeline without a network counts in `numbers/`, and a rendezvous point in its marks: one
+    takes no number of the other, in any order, and after restarts."""
+    root = Root(tmp_path)
+    node = root.place("n > 5")
+    root.sync()
+    stamp, batch = 0, 0
+
+    def accept(many: int) -> int:
+        """The last number before a batch with so many rows of the node."""
+        nonlocal batch
+        batch += 1
+        after = batch - 1 if batch > 1 else None
+        found = Accepting(root.path / "numbers").accept(
+            "out", batch, "a", {node: many}, after=after, floor=dict
+        )
+        return found[node]
+
+    def publish() -> int:
+        """The number in the mark of a publication."""
+        nonlocal stamp
+        stamp += 1
+        root.say(m.Publish("p", stamp, 1, b'{"n": 7}', b"%d" % stamp))
+        root.sync()
+        (mark,) = root.records()[-1].marks
+        assert mark.node == node
+        return mark.number
+
+    assert accept(100) == 0
+    assert publish() == 1
+    assert accept(1) == 100
+    root.restart()
+    assert publish() == 2
+    assert accept(1) == 101
+    part = make_part("s", (1, 0), [((node,), b"row")], root.life, root.version, last=True)
+    assert not root.hand_over(part).refusal  # counted by the rendezvous point alone
+    assert publish() == 4
+    assert accept(1) == 102
+    assert Accepting(root.path / "numbers").counters() == {node: 103}
+    assert root.machine.counts.counts == {node: 4}

@@ -3,6 +3,7 @@ and against `Filter.matches` where nodes came and went since they were tagged.""
 
 from __future__ import annotations
 
+import itertools
 import random
 from pathlib import Path
 
@@ -13,10 +14,10 @@ from tests.channel.test_interests import WORDS, lowest, random_filter
 from tests.repeats import draws
 
 from tidings.filters import parse
-from tidings.routing.protocol import messages as m
+from tidings.routing.protocol import About, Piece, messages as m, unwrap, wrap
 from tidings.routing.protocol.limits import Limits
 from tidings.routing.root import node_history
-from tidings.routing.root.handover import part_columns
+from tidings.routing.root.handover import part_columns, row_pieces
 
 
 def an_event(chance: random.Random) -> dict[str, object]:
@@ -57,6 +58,59 @@ def test_the_same_as_if_they_were_published(tmp_path: Path, seed: int) -> None:
     others.restart()
     for counts in ("counts", "totals", "latest"):
         assert getattr(mine.machine.counts, counts) == getattr(others.machine.counts, counts)
+
+
+def test_pieces_of_rows_get_the_stamp_of_the_first(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often a part is repeated, and wherever the root stopped within it."""
+    monkeypatch.setattr(row_pieces, "LEAST", 10)
+    monkeypatch.setattr(part_columns, "ROWS", 2)
+    chance = random.Random(f"{seed} pieces")
+    root = Root(tmp_path)
+    node = root.place("n > 3")
+    expected: list[bytes] = []
+    for batch in range(20):
+        rows: list[Row] = []
+        for _ in range(chance.randrange(5)):
+            many = chance.choice((1, 1, 2, 5))
+            payloads = [chance.randbytes(chance.choice((3, 30))) for _ in range(many)]
+            about = About(time=batch + 1)
+            if many == 1:
+                rows.append(((node,), wrap(about, payloads[0])))
+            for at, one in enumerate(payloads if many > 1 else ()):
+                told = msgspec.structs.replace(about, piece=Piece(0, at, many))
+                rows.append(((node,), wrap(told, one)))
+            expected.append(b"".join(payloads))
+        cut = sorted({0, len(rows), *(chance.randrange(len(rows) + 1) for _ in range(2))})
+        some = [rows[one:two] for one, two in itertools.pairwise(cut)] or [[]]
+        for number, part in enumerate(some):
+            message = make_part(
+                "s", (batch, number), part, root.life, root.version, last=number == len(some) - 1
+            ).message()
+            if chance.random() < 0.5:  # it stops before the whole part is on the disk
+                for piece in root.machine.split(message)[: chance.randrange(3)]:
+                    root.say(piece)
+                if chance.random() < 0.5:
+                    root.sync()
+                root.restart()
+            life = msgspec.structs.replace(message, life=root.life)
+            answer = root.ask(life)
+            assert isinstance(answer, m.Taken)
+            assert not answer.refusal, answer
+    found: list[bytes] = []
+    held: list[bytes] = []
+    for record in root.records():
+        about, payload = unwrap(record.payload)
+        if about.piece is not None:
+            assert about.piece.first == record.stamp - about.piece.at
+            assert about.piece.at == len(held)
+            held.append(payload)
+            if len(held) < about.piece.of:
+                continue
+        found.append(b"".join(held) if held else payload)
+        held = []
+    assert found == expected
 
 
 def test_nodes_that_came_and_went_since(tmp_path: Path, seed: int) -> None:

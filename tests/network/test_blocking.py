@@ -337,7 +337,7 @@ def test_ctrl_c_just_before_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interruptible_waits, "LONGEST_WAIT", 0.05)
     main, begins, noticed = threading.get_ident(), threading.Semaphore(0), threading.Semaphore(0)
     told = BlockingSubscription(
-        SimpleNamespace(check_thread=lambda: None),  # type: ignore[arg-type]
+        SimpleNamespace(check_thread=lambda: None),
         SimpleNamespace(inbox=deque()),  # type: ignore[arg-type]
     )
     condition = interruptible_waits.Condition()

@@ -3,6 +3,7 @@ what happens when the owner is away. test_channel_live.py has the chain over rea
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from functools import partial
@@ -21,6 +22,7 @@ from tidings.filters import Attributes
 from tidings.model import TidingsError
 from tidings.network import Refusal
 from tidings.routing.protocol import unwrap
+from tidings.spark.channel import row_parts
 from tidings.spark.channel.owner import read_waiting
 from tidings.spark.outbox.outbox import Outbox
 from tidings.spark.outbox.outbox_reading import OutboxReader
@@ -335,6 +337,47 @@ def test_rows_that_are_too_long_are_dead_letters(
     done = Outbox(folder / "out").read_commit(0)
     assert done is not None
     assert (done.rows, done.matched, done.refused) == (2, 1, 2)
+
+
+def test_long_rows_are_handed_over_in_pieces(
+    spark: SparkSession, folder: Path, channel: ToldChannel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless too little room is left for the payload."""
+    monkeypatch.setattr("tidings.spark.pipeline.pipeline.WHOLE_BYTES", 400)
+    monkeypatch.setattr("tidings.spark.pipeline.pipeline.MOST_FRONT", 200)
+    monkeypatch.setattr("tidings.spark.pipeline.pipeline.MOST_ROW_BYTES", 3000)
+    for name, value in (("PART_BYTES", 300), ("WHOLE_BYTES", 400), ("PIECE_BYTES", 150)):
+        monkeypatch.setattr(row_parts, name, value)
+    channel.renew(attributes=None, extra="open")
+    channel.add("delay > 5")
+    (folder / "pipeline.toml").write_text(FILE.format(format="parquet"))
+    notes = ["x", "y" * 1000, "z" * 4000, "n" * 1000, "w"]
+    delays = [6.0, 7.0, 8.0, float("inf"), 9.0]
+    table = pa.table({"delay": delays, "note": notes})
+    pq.write_table(table, folder / "in" / "a.parquet")
+    run(spark, folder)
+    found: list[Any] = []
+    held = b""
+    bodies = [
+        part.payloads[one:two]
+        for part in channel.parts
+        for one, two in itertools.pairwise(part.payload_starts.tolist())
+    ]
+    for about, payload in map(unwrap, bodies):
+        held += payload
+        if about.piece is None or about.piece.at + 1 == about.piece.of:
+            found.append((json.loads(held), about.piece is not None))
+            held = b""
+    assert found == [
+        ({"delay": 6.0, "note": "x"}, False), ({"delay": 7.0, "note": notes[1]}, True),
+        ({"delay": 9.0, "note": "w"}, False),
+    ]  # fmt: skip
+    letters = {json.loads(one.raw)["note"][0]: one.reason
+               for one in read_letters(OutboxReader(folder / "out"))}  # fmt: skip
+    assert letters.keys() == {"z", "n"}
+    assert "found 1 node, and 4,0" in letters["z"]
+    assert letters["z"].endswith("store large values elsewhere, and send their addresses")
+    assert "expected at most 400 bytes, or at most 200 bytes of metadata" in letters["n"]
 
 
 def test_a_channel_without_declared_attributes(

@@ -8,6 +8,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,11 +20,12 @@ from tests.spark.outboxes import files_of
 from tidings.channel import MOST_BYTES, Part
 from tidings.model import TidingsError
 from tidings.network import Refusal
-from tidings.routing.protocol import About, unwrap
+from tidings.routing.protocol import About, read_about, unwrap, wrap
+from tidings.routing.root.handover.row_pieces import LEAST
 from tidings.spark.channel import row_parts
 from tidings.spark.channel.handing_over import HandingOver, read_handed
 from tidings.spark.channel.owner import ChannelOwner
-from tidings.spark.channel.row_parts import MOST_ROW_BYTES, PART_BYTES, parts_of
+from tidings.spark.channel.row_parts import PART_BYTES, WHOLE_BYTES, parts_of
 from tidings.spark.outbox.commits import Commit
 from tidings.spark.outbox.outbox import Outbox
 from tidings.spark.outbox.outbox_reading import OutboxReader
@@ -113,11 +115,75 @@ def test_a_batch_without_rows_is_an_empty_part(tmp_path: Path) -> None:
 
 def test_the_longest_row_fits(tmp_path: Path) -> None:
     nodes = list(range(1, 101))
-    long = (nodes, b"x" * (MOST_ROW_BYTES - 800))
+    long = (nodes, b"x" * (WHOLE_BYTES - 800))
     done = put(Outbox(tmp_path), [[([1], b"a"), long, ([2], b"b")]])
     parts = list(parts_of(OutboxReader(tmp_path), done, "s"))
     assert [len(one) for one in parts] == [1, 1, 1]
     assert size_of(parts[1]) == MOST_BYTES
+
+
+def put_together(rows: list[Row]) -> list[Row]:
+    """The rows, with pieces joined; the pieces of a row follow one another."""
+    found: list[Row] = []
+    held: list[bytes] = []
+    for nodes, body in rows:
+        about, payload = unwrap(body)
+        if about.piece is None:
+            assert not held
+            found.append((nodes, body))
+            continue
+        first, at, of = about.piece
+        assert (first, at) == (0, len(held))
+        held.append(payload)
+        if len(held) == of:
+            found.append((nodes, wrap(msgspec.structs.replace(about, piece=None), b"".join(held))))
+            held = []
+    assert not held
+    return found
+
+
+@pytest.mark.parametrize("run", runs(3, 20))
+def test_long_rows_are_sent_in_pieces(
+    tmp_path: Path, seed: int, run: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("PART_BYTES", 3000), ("WHOLE_BYTES", 5000), ("PIECE_BYTES", 2000)):
+        monkeypatch.setattr(row_parts, name, value)
+    chance = random.Random(f"{seed} {run} long")
+    rows: list[Row] = []
+    for _ in range(chance.randrange(1, 60)):
+        about = chance.choice((About(), About(None, "a" * chance.randrange(9), 5, None, {"x": 1})))
+        payload = chance.randbytes(chance.choice((0, 20, chance.randrange(30_000))))
+        rows.append(
+            (sorted(chance.sample(range(1, 99), chance.randrange(9))), wrap(about, payload))
+        )
+    done = put(Outbox(tmp_path), [rows[::2], rows[1::2]])
+    parts = list(parts_of(OutboxReader(tmp_path), done, "s"))
+    found = rows_in(parts)
+    assert put_together(found) == rows[::2] + rows[1::2]
+    assert all(size_of(one) <= 5000 + 32 for one in parts)
+    for nodes, body in found:
+        is_short = 8 * len(nodes) + len(body) <= 5000
+        assert is_short
+        piece = unwrap(body)[0].piece
+        if piece is not None:
+            assert len(unwrap(body)[1]) > 1000 - piece.of
+    whole = [one for one in rows if 8 * len(one[0]) + len(one[1]) <= 5000]
+    assert sum(unwrap(body)[0].piece is None for _, body in found) == len(whole)
+    assert list(parts_of(OutboxReader(tmp_path), done, "s")) == parts
+
+
+def test_the_largest_piece_fits(tmp_path: Path) -> None:
+    """As many nodes, metadata and payload as there may be."""
+    nodes = list(range(1, row_parts.MOST_NODES + 1))
+    about = About(b"c" * (row_parts.MOST_FRONT - 40), time=1)
+    body = wrap(about, b"x" * (2 * row_parts.PIECE_BYTES))
+    assert row_parts.MOST_FRONT - 20 < read_about(body)[1] <= row_parts.MOST_FRONT
+    done = put(Outbox(tmp_path), [[(nodes, body)]])
+    parts = list(parts_of(OutboxReader(tmp_path), done, "s"))
+    assert len(parts) == 2
+    assert all(size_of(one) <= MOST_BYTES for one in parts)
+    assert all(len(one.payloads) > LEAST for one in parts)
+    assert put_together(rows_in(parts)) == [(nodes, body)]
 
 
 def test_rows_without_payloads_are_encoded(tmp_path: Path) -> None:

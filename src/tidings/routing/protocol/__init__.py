@@ -30,7 +30,14 @@ This folder is for other rooms, not for users. Import `messages` and `frames` as
 (`messages.Publish`). Start at messages/upward.py.
 """
 
-from tidings.routing.protocol.contents.bodies import About, Piece, body_of, unwrap, wrap
+from tidings.routing.protocol.contents.bodies import (
+    About,
+    Piece,
+    body_of,
+    read_about,
+    unwrap,
+    wrap,
+)
 from tidings.routing.protocol.contents.envelopes import MAGIC, Envelope, make_front, open_body
 from tidings.routing.protocol.contents.relation_reasons import (
     Reason,
@@ -94,6 +101,7 @@ __all__ = [
     "pack_marks",
     "pack_tag",
     "pack_ticket",
+    "read_about",
     "relate_dialect",
     "split_dialect",
     "split_grant",

@@ -40,7 +40,7 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.contents.envelopes import read_context
 from tidings.routing.protocol.marks import pack_marks
 
-VERSION = 12
+VERSION = 13
 NOTIFICATION, OTHER, SWITCH, EARLY, REFERENCE = 1, 2, 3, 4, 5
 LARGEST = 16 << 20
 """The largest frame that is accepted by default, in bytes."""

@@ -7,7 +7,9 @@ into the same parts as before. The parts depend only on the committed files of t
 PART_BYTES: changing that constant may lose or duplicate rows of a batch that was being handed over.
 Before changing PART_BYTES, stop pipelines between two batches.
 
-A row is sent with its lowest nodes, which the workers found.
+A row is sent with its lowest nodes, which the workers found. A row that does not fit into a part is
+sent in pieces: consecutive notifications with the nodes of the row, each in a part of its own.
+Subscribers put the pieces together, as they do with long payloads of agents.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.channel import MOST_BYTES, Part
-from tidings.routing.protocol import frames
+from tidings.routing.protocol import Piece, frames, read_about, wrap
 from tidings.spark.outbox.batches.batch_stages import PAYLOAD
 from tidings.spark.outbox.batches.numbering import (
     NODES,
@@ -37,10 +39,18 @@ from tidings.spark.outbox.outbox_reading import OutboxReader
 PART_BYTES = 1 << 20
 """A part takes rows up to this size. A single row may be larger."""
 EACH = 16  # bytes of a row in addition to its nodes and its payload: two start positions
-MOST_ROW_BYTES = MOST_BYTES - 2 * EACH
-"""The limit on the bytes of a row's nodes and payload: a row must fit in a part."""
+WHOLE_BYTES = MOST_BYTES - 2 * EACH
+"""If the nodes and the body of a row take more bytes, the row does not fit into a part."""
+MOST_ROW_BYTES = 64 << 20
+"""The limit on the bytes of a row's nodes and body."""
 MOST_NODES = frames.MOST_MARKS
 """The limit on the nodes of a row."""
+PIECE_BYTES = 3 << 20
+"""The most bytes of payload in a piece. The rest of a part is for nodes and metadata, of which each
+piece has all. The pieces of a row have almost the same size, so each has more than a megabyte."""
+MOST_FRONT = WHOLE_BYTES - PIECE_BYTES - 8 * MOST_NODES - 64
+"""The limit on the bytes of metadata of a row that is sent in pieces. A piece has up to 64 bytes
+more, which say which piece it is."""
 ADDED = (NOTIFICATION, PLACE, "version", NODES, NUMBERS, PLACES, TOLD, PAYLOAD)
 
 Numbers = npt.NDArray[np.int64]
@@ -63,6 +73,16 @@ class _Rows(msgspec.Struct, frozen=True):
             np.diff(payloads),
             self.payloads[payloads[0] : payloads[-1]],
         )
+
+    def slice(self, first: int, end: int) -> _Rows:
+        """The same rows as `take` takes, still with start positions."""
+        return _Rows(
+            self.node_starts[first : end + 1], self.nodes,
+            self.payload_starts[first : end + 1], self.payloads,
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.node_starts) - 1
 
     def sizes(self) -> Numbers:
         """The bytes of each row in a part."""
@@ -95,7 +115,7 @@ def parts_of(
     if there is one."""
     waiting: list[Columns] = []
     number = 0
-    for columns in _cut(_rows_of(reader, commit, extra, time)):
+    for columns in _cut(_split_long(_rows_of(reader, commit, extra, time))):
         if waiting:
             yield _part(commit, source, number, waiting.pop(), last=False)
             number += 1
@@ -112,6 +132,41 @@ def _part(commit: Commit, source: str, number: int, rows: Columns, *, last: bool
 
 def _starts(sizes: Numbers) -> Numbers:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+
+
+def _split_long(found: Iterable[_Rows]) -> Iterator[_Rows]:
+    """The same rows, but with pieces in place of the rows that do not fit into a part."""
+    for rows in found:
+        first = 0
+        for at in np.flatnonzero(rows.sizes() - EACH > WHOLE_BYTES).tolist():
+            if first < at:
+                yield rows.slice(first, at)
+            yield _pieces_of(rows.slice(at, at + 1))
+            first = at + 1
+        if first < len(rows):
+            yield rows.slice(first, len(rows)) if first else rows
+
+
+def _pieces_of(row: _Rows) -> _Rows:
+    """The pieces of a row. The rendezvous point puts in the stamp of the first piece."""
+    columns = row.take(0, 1)
+    body = bytes(columns.payloads)
+    about, at = read_about(body)
+    many = max(1, -(-(len(body) - at) // PIECE_BYTES))
+    size = -(-(len(body) - at) // many)
+    pieces = [
+        wrap(
+            msgspec.structs.replace(about, piece=Piece(0, number, many)),
+            body[at + number * size : at + (number + 1) * size],
+        )
+        for number in range(many)
+    ]
+    return _Rows(
+        len(columns.nodes) * np.arange(many + 1),
+        np.tile(columns.nodes, many),
+        _starts(np.array([len(one) for one in pieces], np.int64)),
+        memoryview(b"".join(pieces)),
+    )
 
 
 def _cut(found: Iterable[_Rows]) -> Iterator[Columns]:

@@ -31,7 +31,7 @@ from tidings.model import TidingsError
 from tidings.spark.channel.followed_channel import FollowedChannel
 from tidings.spark.channel.handing_over import HandingOver
 from tidings.spark.channel.mirror import Unknown
-from tidings.spark.channel.row_parts import MOST_NODES, MOST_ROW_BYTES
+from tidings.spark.channel.row_parts import MOST_FRONT, MOST_NODES, MOST_ROW_BYTES, WHOLE_BYTES
 from tidings.spark.loading.log_filters import Unfit
 from tidings.spark.outbox.batches.batch_stages import (
     EXTRA,
@@ -423,7 +423,9 @@ def _for_channel(source: OpenedSource, settings: Settings, began: int) -> ForCha
         tested = tuple(one.name for one in source.schema if family_of(one.dataType) is not None)
     if not settings.hands_over:
         return ForChannel(tested)
-    return ForChannel(tested, MOST_ROW_BYTES, MOST_NODES, settings.outbox.time, began)
+    return ForChannel(
+        tested, MOST_ROW_BYTES, WHOLE_BYTES, MOST_FRONT, MOST_NODES, settings.outbox.time, began
+    )
 
 
 def filing_of(settings: Settings, pin: Pin) -> Filing:

@@ -10,7 +10,9 @@ envelopes.py.
 
 A payload that does not fit into a frame is published in pieces. Each piece is a notification with
 the same attributes, and its `About` says which piece it is. If the channel does not keep the order
-of publishers, the rendezvous point says so in the `About` of each piece.
+of publishers, the rendezvous point says so in the `About` of each piece. A pipeline sends a long
+row in pieces too. It does not know the stamps of its rows: in its pieces, the stamp of the first
+piece is 0, and the rendezvous point puts in the stamp that it gives.
 
 A row of a pipeline is sent as a JSON object, which is both the payload and the attributes. Its
 `About` has the `types` of the fields whose types JSON can't express. Row bodies are made many at a
@@ -32,8 +34,8 @@ _FRONT = len(MAGIC) + _SIZE.size
 
 
 class Piece(NamedTuple):
-    """A piece of a payload: the stamp of the first piece, the position of this piece, and the
-    number of pieces."""
+    """A piece of a payload: the stamp of the first piece (0 if it is not known yet), the position
+    of this piece, and the number of pieces."""
 
     first: m.Number
     at: m.Number
@@ -86,20 +88,40 @@ def body_of(message: m.Publish, *, scattered: bool = False) -> bytes:
 
 
 def content_of(body: bytes) -> bytes:
-    """The attributes in the body of a notification; empty if subscribers don't get attributes."""
+    """The attributes in the body of a notification; empty if subscribers don't get attributes. A
+    piece of a row has only a part of the attributes, so the result is empty for it too."""
     about, payload = unwrap(body)
-    return payload if about.types is not None else about.content or b""
+    if about.types is None:
+        return about.content or b""
+    return payload if about.piece is None else b""
+
+
+def number_piece(body: bytes, stamp: int) -> bytes:
+    """The body of a notification with this stamp. If the body is a piece that does not know the
+    stamp of the first piece, that stamp is put in; other bodies are returned unchanged."""
+    about, at = read_about(body)
+    piece = about.piece
+    if piece is None or piece.first or piece.at >= stamp:
+        return body
+    known = piece._replace(first=stamp - piece.at)
+    return wrap(msgspec.structs.replace(about, piece=known), body[at:])
 
 
 def unwrap(body: bytes) -> tuple[About, bytes]:
     """The metadata and the payload of a body. If the metadata can't be decoded, the whole body is
     the payload."""
     body = open_body(body)[1]
+    about, at = read_about(body)
+    return about, body[at:]
+
+
+def read_about(body: bytes) -> tuple[About, int]:
+    """The metadata of a body without an envelope, and the position of its payload."""
     if body[: len(MAGIC)] != MAGIC or len(body) < _FRONT:
-        return NOTHING, body
+        return NOTHING, 0
     (size,) = _SIZE.unpack_from(body, len(MAGIC))
     try:
         about = _decode(memoryview(body)[_FRONT : _FRONT + size])
     except (msgspec.DecodeError, ValueError, RecursionError):
-        return NOTHING, body
-    return about, body[_FRONT + size :]
+        return NOTHING, 0
+    return about, _FRONT + size

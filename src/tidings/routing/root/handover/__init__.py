@@ -8,6 +8,7 @@ part is stored once.
 
     takeover.py          takes, acknowledges or refuses parts
     part_columns.py      the columns of a part, checked, and its pieces
+    row_pieces.py        the stamps of pieces of long rows
     source_progress.py   how far each source has handed over
     correcting.py        replaces the tag of a publication with the tag that it would get now
     resolving.py         replaces the nodes of a tag with the lowest current nodes

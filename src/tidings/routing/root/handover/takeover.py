@@ -22,6 +22,7 @@ from tidings.routing.protocol.contents.bodies import content_of
 from tidings.routing.root.counts import Counts
 from tidings.routing.root.handover.part_columns import Columns, Piece
 from tidings.routing.root.handover.resolving import Resolving
+from tidings.routing.root.handover.row_pieces import number_pieces
 from tidings.routing.root.handover.source_progress import Sources
 from tidings.routing.root.node_history import History
 from tidings.routing.root.nodes import TypeNodes
@@ -157,7 +158,8 @@ class TakeOver:
         marks = self._resolving.table.number(
             tags.starts, tags.nodes, tags.codes, self._counts.given_counts
         )
-        payloads = enclose(tags.fronts, payloads)
+        first = progress.stamp - len(piece) + 1
+        payloads = enclose(tags.fronts, number_pieces(payloads, first))
         serial = self._counts.given + 1
         return Block(message.source, progress, serial, marks, tags.matched, payloads)
 

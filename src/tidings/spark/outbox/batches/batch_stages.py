@@ -30,7 +30,7 @@ from tidings.notifications import (
     decode_text_columns,
     without_marks,
 )
-from tidings.routing.protocol import unwrap
+from tidings.routing.protocol import read_about, unwrap
 from tidings.snapshots import View
 from tidings.spark.outbox.batches.filing import Filing, RowFiles, WrittenFile, describe_file
 from tidings.spark.outbox.batches.kind_rows import read_rows
@@ -61,6 +61,8 @@ class ForChannel(msgspec.Struct, frozen=True):
     tested: tuple[str, ...] | None = None
     # if rows get bodies: the limit on the bytes of a row's nodes and body; otherwise 0
     most_bytes: int = 0
+    whole_bytes: int = 0  # if nodes and body take more bytes, the row is sent in pieces
+    most_front: int = 0  # the limit on the bytes of a body before its payload, if sent in pieces
     most_nodes: int = 0  # the limit on the nodes of a row, if rows get bodies
     time: str | None = None  # the column with the time of a row
     began: int = 0  # the time given to rows without a time, in microseconds since 1970
@@ -245,23 +247,47 @@ def _with_bodies(stage: Stage, channel: ForChannel, good: pa.RecordBatch) -> pa.
 
 
 def _refuse_long(stage: ForChannel, good: pa.RecordBatch, nodes: Any, files: _Files) -> Any:
-    """Refuse the rows that do not fit into a part; return a mask of all other rows."""
+    """Refuse the rows that are too long for the channel; return a mask of all other rows."""
     counts = pc.list_value_length(nodes)
-    sizes = pc.add(pc.binary_length(good.column(PAYLOAD)), pc.multiply(8, counts))
+    bodies = good.column(PAYLOAD)
+    sizes = pc.add(pc.binary_length(bodies), pc.multiply(8, counts))
     few = pc.less_equal(counts, stage.most_nodes)
-    short = pc.and_(few, pc.less_equal(sizes, stage.most_bytes))
-    refused = good.filter(pc.invert(short)).column(PAYLOAD).to_pylist()
-    if refused:
-        files.staged.seen -= len(refused)
-        files.staged.refused += len(refused)
-        reason = (
-            f"the row is too large for the channel, expected at most {stage.most_nodes:,} nodes, "
-            f"and at most {stage.most_bytes:,} bytes of nodes and payload"
-        )
-        texts = [_show_value(unwrap(one)[1]) for one in refused]
-        columns = {"reason": [reason] * len(refused), "raw": texts}
+    likely = pc.and_(few, pc.less_equal(sizes, min(stage.whole_bytes, stage.most_bytes)))
+    reasons: dict[int, str] = {}
+    for at in np.flatnonzero(pc.invert(likely).to_numpy(zero_copy_only=False)).tolist():
+        reason = _find_too_long(stage, bodies[at].as_py(), sizes[at].as_py(), counts[at].as_py())
+        if reason:
+            reasons[at] = reason
+    if reasons:
+        files.staged.seen -= len(reasons)
+        files.staged.refused += len(reasons)
+        texts = [_show_value(unwrap(bodies[at].as_py())[1]) for at in reasons]
+        columns = {"reason": [*reasons.values()], "raw": texts}
         files.put_dead(pa.RecordBatch.from_pydict(columns, schema=DEAD))
-    return short
+    short = np.ones(good.num_rows, bool)
+    short[[*reasons]] = False
+    return pa.array(short)
+
+
+def _find_too_long(stage: ForChannel, body: bytes, size: int, nodes: int) -> str:
+    """Why a row is too long for the channel; empty if it is not."""
+    if nodes > stage.most_nodes or size > stage.most_bytes:
+        return (
+            f"the row is too large for the channel: found {nodes:,} "
+            f"{'node' if nodes == 1 else 'nodes'}, and {size:,} bytes of "
+            f"nodes and payload, expected at most {stage.most_nodes:,} nodes, and at most "
+            f"{stage.most_bytes:,} bytes of nodes and payload; store large values elsewhere, and "
+            "send their addresses"
+        )
+    front = read_about(body)[1]
+    if size > stage.whole_bytes and front > stage.most_front:
+        return (
+            f"the row is too large for the channel: found {size:,} bytes of nodes and payload, of "
+            f"which {front:,} are metadata, expected at most {stage.whole_bytes:,} bytes, or at "
+            f"most {stage.most_front:,} bytes of metadata; if the row has NaN or infinite numbers, "
+            "its metadata has all attributes again: replace these numbers with null"
+        )
+    return ""
 
 
 def _decode(view: View, schema: pa.Schema, stage: Stage, batch: pa.RecordBatch) -> Decoded:

@@ -103,6 +103,8 @@ def fuzz(routers: tuple[Process, Process], seed: int, count: int, idle: int) -> 
         for one in routers:
             await until_said(one, "bad frame: ")  # every ten seconds at most
             assert "Traceback" not in one.log()
+        # nobody below may make the edge say what the root can't read
+        assert "the router above: found" not in edge.log()
 
     asyncio.run(work())
 

@@ -170,6 +170,7 @@ def test_fuzzed_channels(tmp_path: Path, seed: int) -> None:
     asyncio.run(work())
     assert "Traceback" not in edge.log() + fx.log() + tea.log()
     assert "could not" not in edge.log() + fx.log() + tea.log()
+    assert "the router above: found" not in edge.log()
     assert [one.stop() for one in (edge, tea, fx)] == [0, 0, 0]
 
 

@@ -17,10 +17,12 @@ import socket
 import struct
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
+from tidings.routing.early import Early, encode_early
+from tidings.routing.early.early_frames import refer
 from tidings.routing.protocol import frames, messages as m, pack_tag
 
 HUGE = (2**31, 2**32 - 1, 2**53, 2**62, 2**63 - 1)
@@ -33,7 +35,8 @@ PENDING = 100  # connections that are waited for at once
 
 
 class Senseless:
-    """Messages of every kind that goes up, with the right epoch as often as not."""
+    """Messages of every kind that a node reads from below, with the right epoch as often as not;
+    but no Goodbye, which ends the link as it should."""
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
@@ -177,6 +180,65 @@ class Senseless:
         credit = m.Credit({number: self.number() for number in gone})
         return self.chance.choice((pulse, m.Repeat(), m.Closed(1, self.text()), credit))
 
+    def few(self, most: int) -> m.Label:
+        return tuple(self.number() for _ in range(self.chance.randrange(1, most)))
+
+    def within(self) -> tuple[str, ...]:
+        return tuple(self.chance.choices(("n > 0", "", "n >"), k=self.chance.choice((0, 0, 1, 3))))
+
+    def apply(self) -> m.Message:
+        return m.Apply(
+            self.age(), self.number(), self.chance.choice(("direct", self.text())), self.few(9),
+            self.few(9), self.number(), self.text(), self.text(), self.within(),
+        )  # fmt: skip
+
+    def whose(self) -> m.Message:
+        return m.Whose(self.age(), self.chance.choice(("hostile", self.text())), self.nodes())
+
+    def fault(self) -> m.Message:
+        return m.Fault(self.text(), self.text(), self.text())
+
+    def seek(self) -> m.Message:
+        return m.Seek(self.number())
+
+    def preprocess(self) -> m.Message:
+        many = self.chance.choices((3, 100), (20, 1))[0]
+        return m.Preprocess(self.number(), tuple(self.chance.choices(CONTENTS, k=many)))
+
+    def propose(self) -> m.Message:
+        chance = self.chance
+        interest = chance.choice((chance.choice(FILTERS), b"f1 >", b"\xff", b"(" * 3000))
+        dialect = chance.choice(("sql", m.NODE, "json", self.text()))
+        signs, makes = chance.random() < 0.3, chance.random() < 0.5
+        return m.Propose(self.number(), interest, dialect, signs, makes)
+
+    def watch(self) -> m.Message:
+        return m.Watch()
+
+    def report(self) -> m.Message:
+        """A tree of nodes; seldom a right one."""
+        chance = self.chance
+        link = m.LinkStatus(self.text(), "router", self.number())
+        nodes = [
+            m.NodeStatus(depth, chance.choice((f"fuzz-{depth}", self.text())), "router",
+                         self.text(), nodes=self.number(), links=(link,) * chance.randrange(3))
+            for depth in (0, *(chance.randrange(4) for _ in range(chance.randrange(5))))
+        ]  # fmt: skip
+        return m.Report(tuple(nodes))
+
+    def answer(self) -> m.Message:
+        """What a node below or a preprocessor may say, but was not asked."""
+        number, chance = self.number(), self.chance
+        place = m.NodePlace(self.number(), self.nodes()[:9], self.nodes()[:9])
+        return chance.choice((
+            m.Presented(number, self.text()), m.Welcome(self.text(), self.text()),
+            m.Identified(number, chance.randbytes(30), self.text()),
+            m.Preprocessed(number, (chance.randbytes(20),), self.text()),
+            m.Proposed(number, self.number(), self.number(), self.number(), self.text()),
+            m.Located(self.age(), number, self.number(), (place,)),
+            m.Inspected(number, self.text(), self.text(), self.number()),
+        ))  # fmt: skip
+
     def hello(self) -> m.Message:
         return m.Hello(self.text(), self.text(), self.text())
 
@@ -190,6 +252,8 @@ _UP: list[Callable[[Senseless], m.Message]] = [
     Senseless.inspect,
     Senseless.resume, Senseless.confirm, Senseless.register,
     Senseless.suggest,
+    Senseless.apply, Senseless.whose, Senseless.fault, Senseless.seek, Senseless.preprocess,
+    Senseless.propose, Senseless.watch, Senseless.report, Senseless.answer,
 ]  # fmt: skip
 
 
@@ -237,6 +301,26 @@ def downward(chance: random.Random) -> bytes:
     )))  # fmt: skip
 
 
+def early(chance: random.Random) -> bytes:
+    """A body that is sent early, or a reference to one, right or wrong: only nodes above send
+    them."""
+    body = Early(chance.randrange(9), 1.5, b"{}", b"p", chance.randrange(99), b"x" * 30)
+    data = bytearray(encode_early(body))
+    if chance.random() < 0.5:
+        whole = frames.encode(m.Notification(1, 2, (m.Mark(3, 4, (3,)),), b"x" * 30, "p", 5))
+        data = bytearray(refer(whole, 0, len(whole) - 30, chance.choice((0, 1, HUGE[-1]))))
+    if chance.random() < 0.5:
+        at = chance.randrange(6, len(data))
+        data[at] ^= 1 << chance.randrange(8)
+    return bytes(data)
+
+
+def unopened(chance: random.Random) -> bytes:
+    """A frame of a channel that is not open on the link."""
+    number = chance.choice((2**32 - 1, 2**32 - 2))
+    return frames.encode_switch(number) + frames.encode(m.Redraw(0))
+
+
 def malformed(chance: random.Random) -> bytes:
     """Everything else that is wrong with a frame."""
     pack = msgspec.msgpack.encode
@@ -262,21 +346,21 @@ def malformed(chance: random.Random) -> bytes:
 def is_refused(data: bytes) -> bool:
     """Must a neighbour that sends this be sent away?"""
     try:
-        starts, end = frames.split(data)
+        starts, end = frames.scan(data, 0)
         for start in starts:
             frames.decode_from_below(data, start)
     except frames.FrameError:
         return True
-    return end != len(data)
+    return end != len(data)  # it is not complete, is early, or belongs to another channel
 
 
 def whole(data: bytes) -> bool:
     """Is something wrong with it before another byte comes?"""
     try:
-        starts, _ = frames.split(data)
+        starts, end = frames.scan(data, 0)
     except frames.FrameError:
         return True
-    return bool(starts)
+    return bool(starts) or bool(frames.early_at(data, end))
 
 
 def bad_frame(chance: random.Random, senseless: Senseless) -> tuple[str, bytes]:
@@ -287,6 +371,7 @@ def bad_frame(chance: random.Random, senseless: Senseless) -> tuple[str, bytes]:
             lambda: ("mutated", mutated(chance, senseless.message())),
             lambda: ("downward", downward(chance)),
             lambda: ("malformed", malformed(chance)),
+            lambda: ("early", early(chance)),
         ))()  # fmt: skip
         if is_refused(data) and whole(data):
             return kind, data
@@ -298,8 +383,14 @@ def bad_frame(chance: random.Random, senseless: Senseless) -> tuple[str, bytes]:
 class Attacker:
     """Connections to one router, one after the other; some stay open."""
 
-    def __init__(self, port: int, token: str, seed: int) -> None:
+    def __init__(
+        self, port: int, token: str, seed: int, channels: Sequence[str] = ("",),
+        *, has_channels: bool = True,
+    ) -> None:  # fmt: skip
+        """`channels` are served there. A preprocessor serves one, and ignores the numbers of
+        channels: for it, `has_channels` is false."""
         self.port = port
+        self.channels, self.has_channels = channels, has_channels
         self.token = token
         self.chance = random.Random(seed)
         self.senseless = Senseless(self.chance)
@@ -316,6 +407,8 @@ class Attacker:
                 self.before_greeting()
             elif what < 0.2:
                 self.keep_open(idle)
+            elif what < 0.25 and self.has_channels:
+                self.use_unopened()
             else:
                 self.as_neighbour()
         while self.left:
@@ -339,13 +432,14 @@ class Attacker:
     def as_neighbour(self) -> None:
         """A neighbour with a token that talks nonsense, and ends with something worse."""
         one = self.greeted()
+        numbers = self.open_some(one) if self.chance.random() < 0.5 else []
         for _ in range(self.chance.randrange(1, 4)):
             self.read_some(one)
             batch = [self.senseless.message() for _ in range(self.chance.randrange(30))]
             data = [frames.encode(message) for message in batch]
             also = (mutated(self.chance, message) for message in batch)
             kept = [frame for frame in also if not is_refused(frame)]
-            if not self.send(one, b"".join((*data, *kept))):
+            if not self.send(one, b"".join(self.in_channels((*data, *kept), numbers))):
                 break
             self.sent["senseless"] += len(data)
             self.sent["mutated, and can be read"] += len(kept)
@@ -357,6 +451,32 @@ class Attacker:
         elif self.send(one, data_):
             self.leave(one)
         self.sent[kind] += 1
+
+    def use_unopened(self) -> None:
+        """A neighbour that sends a frame of a channel it has not opened."""
+        one = self.greeted()
+        if self.send(one, unopened(self.chance)):
+            self.leave(one)
+            self.sent["not open"] += 1
+
+    def open_some(self, one: socket.socket) -> list[int]:
+        """Open channels that the node serves, and others; give the numbers."""
+        numbers = sorted(self.chance.sample(range(1, 40), self.chance.randrange(1, 5)))
+        for number in numbers:
+            name = self.chance.choice((*self.channels, *self.channels, self.senseless.text()))
+            self.send(one, frames.encode(m.Open(number, name)))
+        return numbers
+
+    def in_channels(self, data: Iterable[bytes], numbers: list[int]) -> Iterator[bytes]:
+        """The frames, some of them in other channels; now and then, a channel is closed, and gets
+        more frames all the same."""
+        for frame in data:
+            if numbers and self.chance.random() < 0.2:
+                yield frames.encode_switch(self.chance.choice((0, *numbers)))
+                self.sent["switch"] += 1
+            if numbers and self.chance.random() < 0.01:
+                yield frames.encode(m.Close(self.chance.choice(numbers)))
+            yield frame
 
     def keep_open(self, idle: int) -> None:
         """Connections that say nothing, or half of something, or a byte now and then."""
@@ -385,7 +505,8 @@ class Attacker:
         self.number += 1
         one = self.connected()
         name = f"fuzz-{self.number % 300}"
-        self.send(one, frames.encode(m.Hello(name, "", self.token)))
+        channel = self.chance.choice(self.channels)
+        self.send(one, frames.encode(m.Hello(name, channel, self.token)))
         self.send(one, frames.encode(m.Resubscribe(0, m.Digest())))
         return one
 
@@ -456,8 +577,13 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--idle", type=int, default=0)
+    parser.add_argument("--channels", default="", help="separated by commas")
+    parser.add_argument("--preprocessor", action="store_true")
     found = parser.parse_args()
-    attacker = Attacker(found.port, found.token, found.seed)
+    attacker = Attacker(
+        found.port, found.token, found.seed, found.channels.split(","),
+        has_channels=not found.preprocessor,
+    )  # fmt: skip
     attacker.attack(found.frames, found.idle)
     print(json.dumps({"sent": attacker.sent, "said": attacker.said}))  # noqa: T201
 

@@ -5,25 +5,35 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import resource
 import socket
 import sys
 from collections import Counter
+from pathlib import Path
+from typing import get_args
 
 import pytest
-from tests.broker.processes import Pair, Process, a_pair, tell
+from tests.broker.fuzzing import Senseless
+from tests.broker.networks import payloads
+from tests.broker.processes import EDGE, ROOT, Pair, Process, a_pair, tell, write_secret
+from tests.broker.test_preprocessors_live import Preprocessor
+from tests.repeats import amount
 from tests.waiting import until
 
+from tidings.network import connect
 from tidings.routing.protocol import frames, messages as m
 
 GROWTH = 80  # megabytes, once a router has seen a bit of everything
 
 
-async def fuzzed(port: int, seed: int, count: int, idle: int) -> tuple[Counter[str], Counter[str]]:
-    """What was sent to a router, and what it said, both by kind."""
+async def fuzzed(
+    port: int, seed: int, count: int, idle: int, *more: str
+) -> tuple[Counter[str], Counter[str]]:
+    """What was sent to a node, and what it said, both by kind."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "tests.broker.fuzzing", "--port", str(port), "--token", "hostile",
-        "--frames", str(count), "--seed", str(seed), "--idle", str(idle),
+        "--frames", str(count), "--seed", str(seed), "--idle", str(idle), *more,
         stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip
     out, _ = await process.communicate()
@@ -93,12 +103,124 @@ def fuzz(routers: tuple[Process, Process], seed: int, count: int, idle: int) -> 
         for one in routers:
             await until_said(one, "bad frame: ")  # every ten seconds at most
             assert "Traceback" not in one.log()
+        # nobody below may make the edge say what the root can't read
+        assert "the router above: found" not in edge.log()
 
     asyncio.run(work())
 
 
 def test_fuzzed_frames(routers: tuple[Process, Process], seed: int) -> None:
     fuzz(routers, seed, 20_000, idle=50)
+
+
+def test_every_message_is_drawn() -> None:
+    """Each one that a node reads from below; but Goodbye, which ends the link."""
+    senseless = Senseless(random.Random(1))
+    drawn = {type(senseless.message()) for _ in range(20_000)}
+    assert drawn == {*get_args(m.UP | m.LINK)} - {m.Goodbye}
+
+
+CHANNELS = """
+[upstreams]
+west = "127.0.0.1:{port}"
+[channels]
+tea = "west"
+"""
+
+
+def test_fuzzed_channels(tmp_path: Path, seed: int) -> None:
+    """Two channels, whose frames share links; an honest agent uses both."""
+    everywhere = '{name = "*", channels = ["*"]}'
+    in_fx = ("[tokens]", 'channel = "fx"\n[tokens]')
+    root = ROOT.replace('"*"', everywhere)
+    fx = Process(tmp_path, "root", root.replace(*in_fx))
+    root = root.replace("journal.db", "tea.db").replace("[tokens]", 'channel = "tea"\n[tokens]')
+    tea = Process(tmp_path, "tea", root)
+    text = EDGE.format(port=fx.port).replace('"*"', everywhere).replace(*in_fx)
+    text = text.replace('"reader"', '{name = "reader", channels = ["*"]}')
+    edge = Process(tmp_path, "edge", text + CHANNELS.format(port=tea.port))
+
+    async def work() -> None:
+        place = f"tidings://127.0.0.1:{edge.port}/fx"
+        async with (
+            connect(place, name="reader", token="reads") as agent,
+            agent.subscribe("pair = 1") as of_fx,
+            agent.channel("tea").subscribe("pair = 1") as of_tea,
+        ):
+            fuzzing = asyncio.create_task(
+                fuzzed(edge.port, seed % 1000, amount(8000, 100_000), 20, "--channels", "fx,tea")
+            )
+            published = 0
+            while not fuzzing.done() or published < 5:
+                await agent.publish({"pair": 1}, b"fx %d" % published)
+                await agent.channel("tea").publish({"pair": 1}, b"tea %d" % published)
+                published += 1
+                await asyncio.sleep(0.02)
+            for name, told in ((b"fx", of_fx), (b"tea", of_tea)):
+                assert await payloads(told, published) == [
+                    b"%s %d" % (name, number) for number in range(published)
+                ]
+            sent, said = await fuzzing
+            tell("sent", dict(sent), "the router said", dict(said))
+            assert sent["switch"] > 100
+            assert sent["early"] > 10
+            assert said["nothing"] == 0, "a connection that had to be ended was not"
+            assert any("was not opened" in one for one in said), (sent["not open"], list(said))
+
+    asyncio.run(work())
+    assert "Traceback" not in edge.log() + fx.log() + tea.log()
+    assert "could not" not in edge.log() + fx.log() + tea.log()
+    assert "the router above: found" not in edge.log()
+    assert [one.stop() for one in (edge, tea, fx)] == [0, 0, 0]
+
+
+def test_a_fuzzed_preprocessor(tmp_path: Path, seed: int) -> None:
+    """It goes on tagging for an honest agent."""
+    tags = '[tokens]\ntags = {name = "tagger", may = ["publish", "subscribe", "preprocess"]}'
+    root = Process(tmp_path, "root", ROOT.replace("[tokens]", tags))
+    config = write_secret(tmp_path / "pre.toml", '[tokens]\nhostile = "*"\nwrites = "writer"\n')
+    preprocessor = Preprocessor(
+        tmp_path,
+        "pre",
+        root.port,
+        more=("--name", "tagger", "--token", "tags", "--config", str(config)),
+    )
+
+    async def work() -> None:
+        place = f"tidings://127.0.0.1:{root.port}"
+        async with (
+            connect(place, name="reader", token="reads") as reader,
+            connect(place, name="writer", token="writes", tag="preprocessor",
+                    show_token=True) as writer,
+            reader.subscribe("pair = 1") as told,
+        ):  # fmt: skip
+            assert await writer.preprocessors.wait_for_any(60)
+            count = amount(8000, 100_000)
+            fuzzing = asyncio.create_task(
+                fuzzed(preprocessor.port, seed % 1000, count, 20, "--preprocessor")
+            )
+            published = 0
+            while not fuzzing.done() or published < 5:
+                await writer.publish({"pair": 1}, b"%d" % published)
+                published += 1
+                await asyncio.sleep(0.02)
+            assert await payloads(told, published) == [b"%d" % one for one in range(published)]
+            sent, said = await fuzzing
+            tell("sent", dict(sent), "the preprocessor said", dict(said))
+            tell(writer.preprocessors.asked, "of", published, "notifications were tagged there")
+            assert said["nothing"] == 0, "a connection that had to be ended was not"
+            await until(lambda: len(writer.preprocessors) > 0)
+            asked = writer.preprocessors.asked
+            assert asked > published / 2
+            await writer.publish({"pair": 1}, b"last")
+            assert writer.preprocessors.asked == asked + 1
+
+    asyncio.run(work())
+    assert preprocessor.stop() == 0
+    log = (tmp_path / "pre.log").read_text()
+    tell(_shortened(log))
+    assert "Traceback" not in log + root.log()
+    assert root.stop() == 0
 
 
 def test_thousands_of_connections(routers: tuple[Process, Process]) -> None:

@@ -19,6 +19,7 @@ from tidings.broker.admission.permissions import TokenRights, Tokens
 from tidings.broker.config import ConfigError, load_config
 from tidings.filters import parse
 from tidings.network import Agent, connect, watch
+from tidings.network.agent import AgentChannel
 from tidings.routing.channels import Route
 
 EDGE = """
@@ -30,7 +31,7 @@ places = "preprocessor"
 
 
 async def read_and_write(
-    reader: Agent, writer: Agent, texts: list[str], chance: random.Random, label: bytes
+    reader: AgentChannel, writer: Agent, texts: list[str], chance: random.Random, label: bytes
 ) -> None:
     """Subscribe to each filter in turn, and publish after each; each filter gets what matches."""
     expected: dict[str, list[bytes]] = {}
@@ -133,7 +134,7 @@ async def count_places(address: str) -> int:
         return (await anext(reports)).nodes[0].located
 
 
-async def until_located(reader: Agent, address: str) -> int:
+async def until_located(reader: AgentChannel, address: str) -> int:
     """Subscribe to ever new filters until a preprocessor gives a place; the number of places."""
     before, number = await count_places(address), 0
 
@@ -205,7 +206,7 @@ def test_two_channels_as_processes(tmp_path: Path, seed: int) -> None:
         chance = random.Random(seed)
         async with contextlib.AsyncExitStack() as stack:
             agent = await stack.enter_async_context(connect(place))
-            readers = {"fx": agent, "tea": agent.channel("tea")}
+            readers: dict[str, AgentChannel] = {"fx": agent, "tea": agent.channel("tea")}
             writers = {
                 name: await stack.enter_async_context(connect(f"tidings://127.0.0.1:{port}/{name}"))
                 for name, port in ports.items()

@@ -214,16 +214,19 @@ def test_headers_that_are_too_old(tmp_path: Path) -> None:
 class Preprocessor:
     """`tidings preprocessor` as a process."""
 
-    def __init__(self, folder: Path, name: str, port: int, channel: str = "") -> None:
+    def __init__(
+        self, folder: Path, name: str, port: int, channel: str = "", more: Sequence[str] = ()
+    ) -> None:
         self._errors = (folder / f"{name}.log").open("a")
         self.process = Forked(
             [sys.executable, "-m", "tidings", "preprocessor",
-             f"tidings://127.0.0.1:{port}/{channel}"],
+             f"tidings://127.0.0.1:{port}/{channel}", *more],
             stdout=subprocess.PIPE, stderr=self._errors, text=True,
         )  # fmt: skip
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line.startswith("the preprocessor listens on "), line
+        self.port = int(line.rsplit(":", 1)[1])
 
     def kill(self) -> None:
         self.process.kill()

@@ -8,8 +8,8 @@ from tests.repeats import draws
 from tests.routing.world import POINTS, ROOT, World
 
 from tidings.routing.clients.subscriber import Phase, Subscriber
-from tidings.routing.forwarding import Sent
-from tidings.routing.protocol import messages as m
+from tidings.routing.forwarding import Router, Sent
+from tidings.routing.protocol import frames, messages as m
 from tidings.routing.root import name_direct
 
 
@@ -99,6 +99,19 @@ def _first(world: World, router: str) -> str:
     while world.parents[router] != ROOT:
         router = world.parents[router]
     return router
+
+
+def test_an_agent_that_counts_very_many_others() -> None:
+    """A router adds to the count of an agent; the node above must be able to read the sum."""
+    router = Router("r", "up")
+    router.receive("up", m.Beat(1, 0, {}, m.Digest(), 0), 0.0)
+    for name in ("a", "b"):
+        router.receive(name, m.Subscribe(1, (5,)), 0.0)
+    router.receive("up", m.Setup(1, 5, (), (), 0, 0), 0.0)
+    assert router.count_others({"a"}, (5,)) == 1
+    sent = router.receive("a", m.Apply(1, 7, "a", (5,), others=2**63 - 1), 0.0)
+    (passed,) = [one for _, one in sent if isinstance(one, m.Apply)]
+    assert frames.decode_from_below(frames.encode(passed)) == passed
 
 
 def test_names_of_second_links() -> None:

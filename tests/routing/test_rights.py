@@ -19,7 +19,7 @@ from tidings.routing.forwarding.cache import Cache
 from tidings.routing.forwarding.downstream import Downstream
 from tidings.routing.forwarding.neighbours import SIGNED, Name, Signed, rights
 from tidings.routing.forwarding.router import Router
-from tidings.routing.protocol import messages as m
+from tidings.routing.protocol import frames, messages as m
 from tidings.routing.protocol.times import Times
 from tidings.routing.root.rendezvous import Rendezvous
 
@@ -83,6 +83,16 @@ def test_limits_of_a_router_and_of_its_clients_add_up() -> None:
     assert ask(root, "router", {0}, LESS).node
     assert ask(root, "router", {1}, LESS).refusal
     assert ask(root, "router", {4}).refusal
+
+
+def test_a_router_that_names_too_many_limits_gets_nothing() -> None:
+    """With those of its token, there are more than a message may have."""
+    router = a_router(Door(router=HALF))
+    for many, expected in ((7, HALF + LESS * 7), (8, SIGNED)):
+        sent = router.receive("router", m.Ask(many, encode({0}), within=LESS * many), 0.0)
+        (passed,) = [one for _, one in sent if isinstance(one, m.Ask)]
+        assert passed.within == expected
+        assert frames.decode_from_below(frames.encode(passed)) == passed
 
 
 def test_nobody_but_a_router_names_limits() -> None:

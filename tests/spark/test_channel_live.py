@@ -4,9 +4,11 @@ routers, agents. Each agent is told exactly what `Filter.matches` says, once."""
 from __future__ import annotations
 
 import random
+import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow.parquet as pq
@@ -16,7 +18,13 @@ from tests.spark.chain import Chain, Event
 from tests.spark.kills.history import run_tidings
 from tests.waiting import eventually
 
+from tidings.spark.channel.owner import read_waiting
+from tidings.spark.pipeline.settings import load_settings
+from tidings.spark.pipeline.stoppable_pipeline import StoppablePipeline
 from tidings.studies.host.ports import is_listening
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [
     pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.usefixtures("forked"),
@@ -168,6 +176,42 @@ def test_an_owner_that_is_down_is_waited_for(chain: Make) -> None:
     eventually(lambda: one.pipeline is not None and not one.pipeline.alive())
     assert one.pipeline.process.returncode == 0
     assert "Traceback" not in one.errors()
+
+
+def test_a_slow_root_holds_the_stream_up(chain: Make, spark: SparkSession) -> None:
+    """Through the shared session: a rendezvous point that stands still, and is not dead. No batch
+    begins before the root has the last one, and nothing is handed over twice."""
+    one = chain(above={})
+    one.start()
+    agent = one.listen(ROOT, "price > 10", "price > 50")
+    pipeline = StoppablePipeline(load_settings(one.folder / "pipeline.toml"), spark)
+    rows: list[Event] = [
+        {"id": at, "price": at * 7 % 100, "kind": "ale", "place": "Cork"} for at in range(120)
+    ]
+    one.put(rows[:20])
+    query = pipeline.start()
+    one.await_rows()
+    root = one.tree.nodes[ROOT].process
+    root.send_signal(signal.SIGSTOP)
+    try:
+        for first in range(20, 120, 20):
+            one.put(rows[first : first + 20])
+        eventually(lambda: read_waiting(one.outbox.channel_folder))
+        begun = len(one.outbox.log)
+        time.sleep(1)  # nothing happens
+        assert query.isActive
+        assert len(one.outbox.log) == begun < 3
+        assert one.handed_rows() == 20
+    finally:
+        root.send_signal(signal.SIGCONT)
+    one.await_rows()
+    assert read_waiting(one.outbox.channel_folder) is None
+    pipeline.end(query)
+    pipeline.check(query)
+    pipeline.close()
+    for interest in agent.interests:
+        interest.check(rows)
+    one.tree.check()
 
 
 TOKENS = """

@@ -69,7 +69,7 @@ class Connections:
         self._certified: set[str] = set()  # names seen in certificates
         self._warned_at = float("-inf")
 
-    async def listen(self, spawn: Callable[[Any], None]) -> asyncio.Server:
+    async def listen(self, spawn: Callable[[Any], object]) -> asyncio.Server:
         """Start listening on the node's address (`Door.address`). Raise EnvironmentProblem if the
         address can't be used."""
         address = self.door.address
@@ -82,7 +82,7 @@ class Connections:
                 f"can't listen on {address.host}:{address.port}: {problem.strerror}"
             ) from None
 
-    def make_protocol(self, spawn: Callable[[Any], None]) -> asyncio.Protocol:
+    def make_protocol(self, spawn: Callable[[Any], object]) -> asyncio.Protocol:
         """The protocol of a new connection."""
         if self.door.tls is None:
             return self._accept()

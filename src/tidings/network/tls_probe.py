@@ -33,7 +33,7 @@ class TlsProbe(asyncio.Protocol):
         seconds: float,
         accept: Callable[[], Link],
         on_refused: Callable[[str], None],
-        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
         on_left: Callable[[TlsProbe], None],
     ) -> None:
         self._tls = tls

@@ -281,6 +281,7 @@ class Downstream(ABC):
         """Pass on an agent's request for a link to the rendezvous point. An agent that needs signed
         grants gets no direct link, because only this node knows its grants."""
         others = message.others + self.count_others({sender}, (*message.nodes, *message.above))
+        others = min(others, m.MOST_NUMBER)  # a number out of range would end the link to above
         party = self.context.owner_of(sender) or message.party
         message = name_owner(self.context, sender, message)
         message = msgspec.structs.replace(message, others=others, party=party)

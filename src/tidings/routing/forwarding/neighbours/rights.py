@@ -37,11 +37,14 @@ class Rights:
 
     def limit(self, sender: Name, within: m.Within) -> m.Within:
         """The filters that must cover the nodes in a message: the limits of the sender and, if it
-        is a router, the limits that it names for the neighbours behind it."""
+        is a router, the limits that it names for the neighbours behind it. If these are too many
+        for a message, no node is covered: a message that the node above can't read would end the
+        link to it."""
         own = self._context.within_of(sender)
         if own == SIGNED:
             own = (_join(self._find_signed(sender).values()),)
-        return own if self._context.owner_of(sender) else (*own, *within)
+        found = own if self._context.owner_of(sender) else (*own, *within)
+        return found if len(found) <= m.MOST_WITHIN else SIGNED
 
     def grant(self, name: Name, node: int, within: m.Within) -> None:
         """Record that the root has found that the limits of a neighbour cover a node."""

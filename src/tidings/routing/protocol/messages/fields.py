@@ -6,7 +6,8 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
-Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+MOST_NUMBER = 2**63 - 1
+Number = Annotated[int, msgspec.Meta(ge=0, le=MOST_NUMBER)]
 """The number of a node, a notification or a request. Numbers outside the range are refused."""
 MOST_NODES = 2_000_000  # in one message
 MOST_PREPROCESSED = 10_000  # notifications in one message
@@ -36,13 +37,15 @@ MOST_TAG = 8 * (2 + 65_535)  # bytes; a tag has at most as many nodes as a notif
 PartyName = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
 """The name of a node, an owner or a publisher. Its length is limited, because nodes store it."""
 LONGEST_WITHIN = 4096  # characters
+MOST_WITHIN = 8  # filters in one message
 LONGEST_TICKET = 2048  # characters
 LARGEST_GRANT = 1 << 16  # bytes
 LARGEST_TICKET = 1 << 14  # bytes
 SIGNATURE = 64  # bytes
 KEY_ID = 8  # bytes that identify a key
 Within = Annotated[
-    tuple[Annotated[str, msgspec.Meta(max_length=LONGEST_WITHIN)], ...], msgspec.Meta(max_length=8)
+    tuple[Annotated[str, msgspec.Meta(max_length=LONGEST_WITHIN)], ...],
+    msgspec.Meta(max_length=MOST_WITHIN),
 ]
 """Filters, each of which must cover what a subscriber asks for. The nodes on the way to the root
 take these filters from the rights of the neighbour that asks."""

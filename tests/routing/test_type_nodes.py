@@ -14,6 +14,7 @@ from tests.routing.test_network import busy, check, check_tags, settle
 from tests.routing.world import POINTS, ROOT, Faults, World
 
 from tidings.routing.clients.subscriber import Delivery, Phase, Subscriber
+from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import Limits
 from tidings.routing.root import CHANNEL
 from tidings.routing.root.rendezvous import Rendezvous
@@ -181,6 +182,7 @@ def test_the_node_of_one_who_left_is_kept_if_there_is_room() -> None:
         world.send(name, world.subscribers[name].stop(world.now))
     world.run(100)
     assert kept(world) == {one.node}, "the others had no notification of their type"
+    check_kept(world)
     assert not {never.node, both.node} & set(world.root.graph)
     back = world.subscribe("back", {1})
     world.run(5)
@@ -190,6 +192,55 @@ def test_the_node_of_one_who_left_is_kept_if_there_is_room() -> None:
     world.crash(ROOT)
     world.run(100)
     assert kept(world) == {one.node}
+
+
+def test_one_who_only_asks() -> None:
+    """The node is the channel's again, and nobody is charged for it."""
+    world = World(random.Random(0), 0)
+    set_most(world, 3)
+    world.publish("p", 1, b"\x01")
+    world.run(5)
+    (node,) = kept(world)
+    world.send(ROOT, world.root.receive("asks", m.Ask(1, b"\x01", "asks"), world.now))
+    assert not world.root.nodes.kept
+    assert world.disk.owners[node] == ("asks/asks",)
+    world.run(100)
+    assert kept(world) == {node}
+    check_kept(world)
+
+
+def test_those_who_need_not_ask() -> None:
+    """One whose link was gone for long, and one with a grant, use a node that is kept: it
+    is theirs, and no longer counted."""
+    world = World(random.Random(0), 0)
+    set_most(world, 1)
+    world.subscribe("one", {1})
+    world.run(5)
+    world.publish("p", 1, b"\x01 before")
+    world.run(5)
+    world.cut_off("one")
+    world.run(100)
+    (node,) = kept(world)
+    world.cut.clear()
+    world.publish("p", 1, b"\x01 after")
+    world.run(100)
+    assert not world.root.nodes.kept
+    check(world)
+    world.send("one", world.subscribers["one"].stop(world.now))
+    world.run(100)
+    check_kept(world)
+    assert kept(world) == {node}
+    resume = m.Resume(world.root.epoch, 1, "name", node, b"\x01")
+    world.send(ROOT, world.root.receive("guest", resume, world.now))
+    assert not world.root.nodes.kept
+    world.run(5)
+    world.crash(ROOT)
+    world.run(100)
+    assert node in world.root.graph
+    assert not world.root.nodes.kept
+    world.publish("p", 2, b"\x02")
+    world.run(5)
+    assert world.root.nodes.kept == {node_of(world, 2)}
 
 
 def test_a_lower_limit_removes_the_newest() -> None:
@@ -250,4 +301,6 @@ def test_kept_nodes_give_way_to_filters(most: int, monkeypatch: pytest.MonkeyPat
     for name in ("s0", "s1", "s2"):
         assert told(world.subscribers[name]) == [b"\x00 after", b"\x00 again"]
     assert not node_of(world, 0), "its type gets no node before the next start"
+    added = [what[1] for kind, what in world.disk.log if kind == "add"]
+    assert added.count(frozenset({0})) == bool(most)
     assert len(kept(world)) == (3 if most else 0)

@@ -5,6 +5,7 @@ what is due by the definition, and the same channel without such nodes."""
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from tests.repeats import draws, runs
@@ -13,6 +14,7 @@ from tests.routing.revised_world import RevisedWorld
 from tests.routing.test_network import busy, check, check_tags, settle
 from tests.routing.world import POINTS, ROOT, Faults, World
 
+from tidings.routing.clients.delivering import handout
 from tidings.routing.clients.subscriber import Delivery, Phase, Subscriber
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import Limits
@@ -74,7 +76,7 @@ def test_faults_and_crashes(seed: int, run: int) -> None:
 @pytest.mark.parametrize("run", runs(2, 20))
 def test_revisions_with_faults(seed: int, run: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interest in a type may mean other points later, or none."""
-    monkeypatch.setattr(revisions.handout, "RECENT", 0)
+    monkeypatch.setattr(handout, "RECENT", 0)
     found = 0
     for round_ in draws(1, lambda: found):
         chance = random.Random(f"{seed} {run} {round_} revised types")
@@ -274,8 +276,8 @@ def test_kept_nodes_give_way_to_filters(most: int, monkeypatch: pytest.MonkeyPat
     limits = Limits(matches=3, marks=3, all_nodes=5)
     begin = Rendezvous.__init__
 
-    def with_limits(self: Rendezvous, *given: object, **named: object) -> None:
-        begin(self, *given, limits=limits, **named)  # type: ignore[arg-type]
+    def with_limits(self: Rendezvous, *given: Any, **named: Any) -> None:
+        begin(self, *given, **{**named, "limits": limits})
 
     monkeypatch.setattr(Rendezvous, "__init__", with_limits)
     world = World(random.Random(0), 0)

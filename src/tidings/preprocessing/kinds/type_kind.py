@@ -22,6 +22,8 @@ from tidings.notifications.content_formats import decode_content, is_json
 from tidings.preprocessing.kinds.definition import KindDefinition
 from tidings.preprocessing.kinds.topic_kind import Topics
 
+_TYPE = "type_"
+
 
 class Types(Topics):
     """The kind `types`."""
@@ -45,14 +47,14 @@ class Types(Topics):
             # the attributes of a retired type are no longer known
             self._foreign[type_] = frozenset()
         # reads nothing but the type: that is faster than to read all attributes
-        typed = msgspec.defstruct("Typed", [("type_", Any, None)], rename={"type_": self.path[0]})
+        typed = msgspec.defstruct("Typed", [(_TYPE, Any, None)], rename={_TYPE: self.path[0]})
         self._typed = msgspec.json.Decoder(typed)
 
     def type_of(self, content: bytes) -> str:
         """A removed type stands for the nearest type above it, if there is only one."""
         try:
             if is_json(content):
-                name: Any = self._typed.decode(content).type_
+                name: Any = getattr(self._typed.decode(content), _TYPE)
             else:
                 name = decode_content(content).get(self.path[0])
         except (msgspec.MsgspecError, ValueError, RecursionError, TidingsError):

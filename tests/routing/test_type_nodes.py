@@ -269,17 +269,37 @@ def test_refused_notifications_add_nothing() -> None:
     assert not len(world.root.graph)
 
 
-@pytest.mark.parametrize("most", [0, 100])
-def test_kept_nodes_give_way_to_filters(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A limit on the nodes of a notification counts the filters of subscribers alone, and so does
-    the limit on the filters of the channel."""
-    limits = Limits(matches=3, marks=3, all_nodes=5)
+def set_limits(monkeypatch: pytest.MonkeyPatch, limits: Limits) -> None:
     begin = Rendezvous.__init__
 
     def with_limits(self: Rendezvous, *given: Any, **named: Any) -> None:
         begin(self, *given, **{**named, "limits": limits})
 
     monkeypatch.setattr(Rendezvous, "__init__", with_limits)
+
+
+def test_a_type_whose_node_gave_way_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the next start: otherwise, each notification would add and remove a node."""
+    set_limits(monkeypatch, Limits(matches=3, marks=3))
+    world = World(random.Random(0), 0)
+    set_most(world, 10)
+    for at, points in enumerate(({0, 1}, {0, 2}, {0, 1, 2})):
+        world.subscribe(f"s{at}", points)
+        world.run(1)
+    for number in range(5):
+        world.publish("p", 0, b"\x00%d" % number)
+        world.run(5)
+        assert not node_of(world, 0)
+    added = [what[1] for kind, what in world.disk.log if kind == "add"]
+    assert added.count(frozenset({0})) == 1
+    check(world)
+
+
+@pytest.mark.parametrize("most", [0, 100])
+def test_kept_nodes_give_way_to_filters(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit on the nodes of a notification counts the filters of subscribers alone, and so does
+    the limit on the filters of the channel."""
+    set_limits(monkeypatch, Limits(matches=3, marks=3, all_nodes=5))
     world = World(random.Random(0), 0)
     set_most(world, most)
     for point in range(4):
@@ -302,7 +322,5 @@ def test_kept_nodes_give_way_to_filters(most: int, monkeypatch: pytest.MonkeyPat
     world.run(100)
     for name in ("s0", "s1", "s2"):
         assert told(world.subscribers[name]) == [b"\x00 after", b"\x00 again"]
-    assert not node_of(world, 0), "its type gets no node before the next start"
-    added = [what[1] for kind, what in world.disk.log if kind == "add"]
-    assert added.count(frozenset({0})) == bool(most)
+    assert not node_of(world, 0)
     assert len(kept(world)) == (3 if most else 0)

@@ -195,6 +195,8 @@ def test_the_setting_may_change_while_it_runs(tmp_path: Path) -> None:
             await publish()
             assert [*nodes_of_channel(tmp_path)] == ["isa(type, 'quote')", "isa(type, 'trade')"]
             node = nodes_of_channel(tmp_path)["isa(type, 'quote')"]
+            changes = ChangeLog(tmp_path / "journal.db").changes(0)
+            assert [one.owner for one in changes if one.node == node] == ["the channel"]
             await root.revise(kind(1))
             await publish()
             assert root.machine.nodes.kept == {node}

@@ -16,7 +16,7 @@ from tests.repeats import rounds
 
 from tidings.channel.interests import ArrayInterests, tagging
 from tidings.channel.related import RelatedArrayInterests
-from tidings.preprocessing import Kind
+from tidings.preprocessing import Kind, KindDefinition, declare, make_kind
 from tidings.relations import RelationSettings
 from tidings.routing.protocol import (
     About,
@@ -189,6 +189,47 @@ def test_an_exact_node_stays_as_long_as_its_related_node(tmp_path: Path) -> None
     root.restart()
     assert len(root.machine.graph) == 0
     assert len(root.interests.relations.chains) == 0  # type: ignore[attr-defined]
+    root.journal.close()
+
+
+class TypedRoot(RelatedRoot):
+    """A rendezvous point of a channel of types, in which notifications add nodes."""
+
+    def open(self) -> None:
+        super().open()
+        definition = KindDefinition("types", "type", {"trip": (), "flight": ("trip",)})
+        kind = make_kind(declare(None, definition), definition)
+        stored, last = self.journal.interests(), self.journal.history.base
+        assert self.settings is not None
+        interests = RelatedArrayInterests(self.settings, stored, last, LIMITS, None, None, kind)
+        memory = self.journal.memory(interests.all_placed())
+        self.interests = interests
+        self.machine = Rendezvous(
+            "root", interests, self.journal, memory, relating=interests.relating, nodes_for_types=5
+        )
+
+
+def test_nodes_for_types_beside_related_nodes(tmp_path: Path) -> None:
+    """A related node is no node of a type, and goes with its exact node."""
+    root = TypedRoot(tmp_path)
+    related = root.want(NEAR)
+    exact = root.interests.relations.bases[related]  # type: ignore[attr-defined]
+    event = {"type": "flight", "city": "Chicago", "late": 70}
+    root.say(m.Publish("p", 1, 1, msgspec.json.encode(event), b"x"))
+    root.sync()
+    (kept,) = root.machine.nodes.kept
+    assert root.interests.type_at(kept) == "flight"
+    assert root.interests.type_at(related) == root.interests.type_at(exact) == ""
+    root.machine.counts.counts[related] = 1  # as if a notification had been related
+    root.say(m.Unsubscribe(root.machine.epoch, (related,)))
+    for _ in range(6):
+        root.now += root.machine.times.expire
+        root.say(m.Trace(1))
+        root.machine.tick(root.now)
+    root.sync()
+    assert {*root.machine.graph} == root.machine.nodes.kept == {kept}
+    root.restart()
+    assert {*root.machine.graph} == root.machine.nodes.kept == {kept}
     root.journal.close()
 
 

@@ -5,6 +5,7 @@ what is due by the definition, and the same channel without such nodes."""
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from tests.repeats import draws, runs
@@ -13,7 +14,9 @@ from tests.routing.revised_world import RevisedWorld
 from tests.routing.test_network import busy, check, check_tags, settle
 from tests.routing.world import POINTS, ROOT, Faults, World
 
+from tidings.routing.clients.delivering import handout
 from tidings.routing.clients.subscriber import Delivery, Phase, Subscriber
+from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import Limits
 from tidings.routing.root import CHANNEL
 from tidings.routing.root.rendezvous import Rendezvous
@@ -73,7 +76,7 @@ def test_faults_and_crashes(seed: int, run: int) -> None:
 @pytest.mark.parametrize("run", runs(2, 20))
 def test_revisions_with_faults(seed: int, run: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interest in a type may mean other points later, or none."""
-    monkeypatch.setattr(revisions.handout, "RECENT", 0)
+    monkeypatch.setattr(handout, "RECENT", 0)
     found = 0
     for round_ in draws(1, lambda: found):
         chance = random.Random(f"{seed} {run} {round_} revised types")
@@ -181,6 +184,7 @@ def test_the_node_of_one_who_left_is_kept_if_there_is_room() -> None:
         world.send(name, world.subscribers[name].stop(world.now))
     world.run(100)
     assert kept(world) == {one.node}, "the others had no notification of their type"
+    check_kept(world)
     assert not {never.node, both.node} & set(world.root.graph)
     back = world.subscribe("back", {1})
     world.run(5)
@@ -190,6 +194,55 @@ def test_the_node_of_one_who_left_is_kept_if_there_is_room() -> None:
     world.crash(ROOT)
     world.run(100)
     assert kept(world) == {one.node}
+
+
+def test_one_who_only_asks() -> None:
+    """The node is the channel's again, and nobody is charged for it."""
+    world = World(random.Random(0), 0)
+    set_most(world, 3)
+    world.publish("p", 1, b"\x01")
+    world.run(5)
+    (node,) = kept(world)
+    world.send(ROOT, world.root.receive("asks", m.Ask(1, b"\x01", "asks"), world.now))
+    assert not world.root.nodes.kept
+    assert world.disk.owners[node] == ("asks/asks",)
+    world.run(100)
+    assert kept(world) == {node}
+    check_kept(world)
+
+
+def test_those_who_need_not_ask() -> None:
+    """One whose link was gone for long, and one with a grant, use a node that is kept: it
+    is theirs, and no longer counted."""
+    world = World(random.Random(0), 0)
+    set_most(world, 1)
+    world.subscribe("one", {1})
+    world.run(5)
+    world.publish("p", 1, b"\x01 before")
+    world.run(5)
+    world.cut_off("one")
+    world.run(100)
+    (node,) = kept(world)
+    world.cut.clear()
+    world.publish("p", 1, b"\x01 after")
+    world.run(100)
+    assert not world.root.nodes.kept
+    check(world)
+    world.send("one", world.subscribers["one"].stop(world.now))
+    world.run(100)
+    check_kept(world)
+    assert kept(world) == {node}
+    resume = m.Resume(world.root.epoch, 1, "name", node, b"\x01")
+    world.send(ROOT, world.root.receive("guest", resume, world.now))
+    assert not world.root.nodes.kept
+    world.run(5)
+    world.crash(ROOT)
+    world.run(100)
+    assert node in world.root.graph
+    assert not world.root.nodes.kept
+    world.publish("p", 2, b"\x02")
+    world.run(5)
+    assert world.root.nodes.kept == {node_of(world, 2)}
 
 
 def test_a_lower_limit_removes_the_newest() -> None:
@@ -216,17 +269,37 @@ def test_refused_notifications_add_nothing() -> None:
     assert not len(world.root.graph)
 
 
+def set_limits(monkeypatch: pytest.MonkeyPatch, limits: Limits) -> None:
+    begin = Rendezvous.__init__
+
+    def with_limits(self: Rendezvous, *given: Any, **named: Any) -> None:
+        begin(self, *given, **{**named, "limits": limits})
+
+    monkeypatch.setattr(Rendezvous, "__init__", with_limits)
+
+
+def test_a_type_whose_node_gave_way_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the next start: otherwise, each notification would add and remove a node."""
+    set_limits(monkeypatch, Limits(matches=3, marks=3))
+    world = World(random.Random(0), 0)
+    set_most(world, 10)
+    for at, points in enumerate(({0, 1}, {0, 2}, {0, 1, 2})):
+        world.subscribe(f"s{at}", points)
+        world.run(1)
+    for number in range(5):
+        world.publish("p", 0, b"\x00%d" % number)
+        world.run(5)
+        assert not node_of(world, 0)
+    added = [what[1] for kind, what in world.disk.log if kind == "add"]
+    assert added.count(frozenset({0})) == 1
+    check(world)
+
+
 @pytest.mark.parametrize("most", [0, 100])
 def test_kept_nodes_give_way_to_filters(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A limit on the nodes of a notification counts the filters of subscribers alone, and so does
     the limit on the filters of the channel."""
-    limits = Limits(matches=3, marks=3, all_nodes=5)
-    begin = Rendezvous.__init__
-
-    def with_limits(self: Rendezvous, *given: object, **named: object) -> None:
-        begin(self, *given, limits=limits, **named)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Rendezvous, "__init__", with_limits)
+    set_limits(monkeypatch, Limits(matches=3, marks=3, all_nodes=5))
     world = World(random.Random(0), 0)
     set_most(world, most)
     for point in range(4):
@@ -249,5 +322,5 @@ def test_kept_nodes_give_way_to_filters(most: int, monkeypatch: pytest.MonkeyPat
     world.run(100)
     for name in ("s0", "s1", "s2"):
         assert told(world.subscribers[name]) == [b"\x00 after", b"\x00 again"]
-    assert not node_of(world, 0), "its type gets no node before the next start"
+    assert not node_of(world, 0)
     assert len(kept(world)) == (3 if most else 0)

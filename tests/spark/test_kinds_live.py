@@ -24,6 +24,7 @@ from tidings.network import Refusal
 from tidings.routing.clients import Delivery, Interrupted, Resumed
 from tidings.spark.outbox.outbox_reading import OutboxReader
 from tidings.spark.pipeline.dead_letters import read_letters
+from tidings.store import ChangeLog
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -74,6 +75,7 @@ class Told:
         self.ids: Counter[int] = Counter()
         self.problems: list[str] = []
         self._told = agent.agent.subscribe(text, dialect)
+        self.node = self._told.node
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
@@ -158,7 +160,9 @@ def test_topics_and_a_revision_while_the_pipeline_runs(chain: MakeChain, seed: i
 
 
 def test_types(chain: MakeChain) -> None:
-    one = chain(root=TYPES, columns={"id": "integer"})
+    """Rows add nodes for their types, and the next batch is tagged with them."""
+    typed = TYPES.replace('"types"', '"types"\nnodes_for_types = 2', 1)
+    one = chain(root=typed, columns={"id": "integer"})
     one.start()
     agent = one.listen("e0")
     told = [Told(agent, text, "types") for text in ("event", "quote WHERE price > 5", "deal")]
@@ -175,6 +179,18 @@ def test_types(chain: MakeChain) -> None:
     eventually(lambda: one.is_alive() and seen_rows(one) == one.rows, 300)
     for interest, due in zip(told, ([1, 2, 3], [2], [3, 4, 6]), strict=True):
         interest.check(due)
+    state = ChangeLog(one.folder / "journal").state()
+    added = {state.subscriptions[id_] for id_, who in state.owners.items() if who == "the channel"}
+    assert {text for text, _ in added} == {"isa(type, 'quote')", "isa(type, 'trade')"}
+    nodes = dict(added)
+    one.put([
+        {"id": 8, "type": "quote", "price": 1},
+        {"id": 9, "type": "trade", "price": 9.5, "volume": 5},
+    ])  # fmt: skip
+    eventually(lambda: one.is_alive() and seen_rows(one) == one.rows, 300)
+    for interest, due in zip(told, ([1, 2, 3, 8, 9], [2, 9], [3, 4, 6, 9]), strict=True):
+        interest.check(due)
+    assert Told(agent, "quote", "types").node == nodes["isa(type, 'quote')"]
     letters = letters_of(one)
     assert letters[0] == (5, "the type 'event' has no attribute 'price'; it has at")
     assert letters[1][1].startswith("attribute 'type': there is no type 'gift'")

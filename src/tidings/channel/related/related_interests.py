@@ -146,6 +146,9 @@ class RelatedArrayInterests(ArrayInterests):
             return super().identity(number)
         return _key(super().identity(exact), self.relations.least(number))
 
+    def type_at(self, number: int) -> str:
+        return "" if number in self.relations.bases else super().type_at(number)
+
     def text(self, number: int) -> str:
         """The filter of a node in SQL; for a related node, without the weight."""
         return super().text(self.relations.bases.get(number, number))

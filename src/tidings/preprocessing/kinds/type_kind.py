@@ -18,9 +18,10 @@ import msgspec
 from tidings.filters import Attributes, Filter
 from tidings.filters.language import Attribute, Call, Literal, attributes_of
 from tidings.model import Event, FilterError, NotificationError, TidingsError, parse_name
-from tidings.notifications.content_formats import decode_content, is_json
 from tidings.preprocessing.kinds.definition import KindDefinition
 from tidings.preprocessing.kinds.topic_kind import Topics
+
+_TYPE = "type_"
 
 
 class Types(Topics):
@@ -30,7 +31,10 @@ class Types(Topics):
     noun = "type"
 
     def __init__(self, attributes: Attributes, definition: KindDefinition) -> None:
+        from tidings.notifications.content_formats import decode_content, is_json
+
         super().__init__(attributes, definition)
+        self._decode, self._is_json = decode_content, is_json
         names = {
             type_: frozenset(parse_name(name)[0] for name in own)
             for type_, own in definition.columns.items()
@@ -45,16 +49,16 @@ class Types(Topics):
             # the attributes of a retired type are no longer known
             self._foreign[type_] = frozenset()
         # reads nothing but the type: that is faster than to read all attributes
-        typed = msgspec.defstruct("Typed", [("type_", Any, None)], rename={"type_": self.path[0]})
+        typed = msgspec.defstruct("Typed", [(_TYPE, Any, None)], rename={_TYPE: self.path[0]})
         self._typed = msgspec.json.Decoder(typed)
 
     def type_of(self, content: bytes) -> str:
         """A removed type stands for the nearest type above it, if there is only one."""
         try:
-            if is_json(content):
-                name: Any = self._typed.decode(content).type_
+            if self._is_json(content):
+                name: Any = getattr(self._typed.decode(content), _TYPE)
             else:
-                name = decode_content(content).get(self.path[0])
+                name = self._decode(content).get(self.path[0])
         except (msgspec.MsgspecError, ValueError, RecursionError, TidingsError):
             return ""
         if not isinstance(name, str) or name not in self.ontology:

@@ -37,11 +37,10 @@ class TypeNodes(NodePart):
     def load(self, owned: Iterable[int], is_held: Callable[[int], bool]) -> None:
         """After a start, keep the nodes that the channel owns and no named subscription needs: the
         oldest ones if the limit is lower now. The others are retired if nobody subscribes."""
-        there = (node for node in sorted(owned) if node in self._graph and not is_held(node))
-        for node in there:
-            if not self.has_room:
-                break
-            self._nodes.kept.add(node)
+        for node in sorted(owned):
+            is_needed = is_held(node) or self._nodes.related_above(node)
+            if self.has_room and node in self._graph and not is_needed:
+                self._nodes.kept.add(node)
 
     @property
     def has_room(self) -> bool:

@@ -162,8 +162,9 @@ class RunIntake:
         here. Rows whose tags can't be corrected are `odd`."""
         try:
             found = self._correcting.correct_many(given, contents)
-            odd = frozenset(found.odd)
-            if self._type_nodes.add(one for row, one in enumerate(contents) if row not in odd):
+            skipped = frozenset(found.odd)
+            accepted = (one for row, one in enumerate(contents) if row not in skipped)
+            if self._type_nodes.add(accepted):
                 found = self._correcting.correct_many(given, contents)
             starts, nodes, fronts = self._tagger.relate_many(
                 contents, found.starts, found.nodes, all_rows=False

@@ -14,6 +14,6 @@ only JSON that all decoders agree on.
 This folder is for the room that reads notifications, not for users. Start at json_reader.py.
 """
 
-from tidings.matching.json_columns.json_reader import KINDS, JsonReader
+from tidings.matching.json_columns.json_reader import KINDS, JsonReader, JsonRows
 
-__all__ = ["KINDS", "JsonReader"]
+__all__ = ["KINDS", "JsonReader", "JsonRows"]

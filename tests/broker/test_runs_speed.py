@@ -17,6 +17,7 @@ from tidings.broker.outgoing_frames.block_frames import join_frames
 from tidings.broker.outgoing_frames.frame_warming import load_block_kernels
 from tidings.broker.outgoing_frames.framed_rendezvous import FramedRendezvous
 from tidings.channel.interests import ArrayInterests
+from tidings.filters import Attributes
 from tidings.network import Forwarder, FrameCache, measure_costs
 from tidings.routing.protocol import Limits, frames, messages as m
 from tidings.routing.root import Definition, find_runs
@@ -34,15 +35,27 @@ class Bench:
     """A rendezvous point with a journal, whose one neighbour wants everything. It has no event
     loop and no sockets."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, declared: bool = False, computing: int = 0) -> None:
+        """If the attributes are `declared`, each has its own type. `computing` filters are added
+        to the others."""
         workload = make_workload("mixed", 10_000, 16_384, 1)
         stored, self.lines = distinct_filters(workload), [*workload.event_lines()]
+        attributes = None
+        if declared:
+            attributes = Attributes({one.name: one.kind for one in workload.attributes})
+        last = max(node for node, _ in stored)
+        for number in range(computing):
+            name = workload.attributes[number].name
+            is_text = workload.attributes[number].kind == "string"
+            computed = f"length({name}) > 4" if is_text else f"{name} % 7 = 3"
+            stored.append((last + 1 + number, computed.encode()))
         self.journal = FileJournal(folder / "journal")
         self.journal.begin_life(1)
         for node, text in stored:
             self.journal.add_node(node, text, "receiver")
         self.write()
-        interests = ArrayInterests(None, self.journal.interests(), self.journal.history.base)
+        interests = ArrayInterests(attributes, self.journal.interests(), self.journal.history.base)
+        interests.seal_recent()  # as they soon are; new filters are matched in another way
         memory = self.journal.memory(interests.all_placed())
         self.machine = FramedRendezvous(
             "root", interests, self.journal, memory, None, FrameCache(), Limits(), Definition()
@@ -87,8 +100,10 @@ class Bench:
         return time.thread_time() - begun
 
 
-def test_runs_take_less(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
+@pytest.mark.parametrize("computing", [0, 10])
+@pytest.mark.parametrize("declared", [False, True])
+def test_runs_take_less(declared: bool, computing: int, tmp_path: Path) -> None:
+    bench = Bench(tmp_path, declared=declared, computing=computing)
     ratios: dict[int, float] = {}
     for count in (100, 235, 580, 1000):
         times: dict[bool, list[float]] = {True: [], False: []}
@@ -100,7 +115,8 @@ def test_runs_take_less(tmp_path: Path) -> None:
         ratios[count] = statistics.median(
             one / many for one, many in zip(times[False], times[True], strict=True)
         )
-        line = (f"{count:,} at a time: {statistics.median(times[True]):.1f} us each, one by one "
+        line = (f"{count:,} at a time, {'declared' if declared else 'undeclared'}, {computing} "
+                f"computing: {statistics.median(times[True]):.1f} us each, one by one "
                 f"{statistics.median(times[False]):.1f} us, {ratios[count]:.1f} times")  # fmt: skip
         log.info(line)
     assert ratios[580] > 2

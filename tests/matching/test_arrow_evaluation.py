@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from typing import Any
 
@@ -103,6 +104,32 @@ def test_arrow_computes_what_the_reference_does(seed: int, text: str) -> None:
         )
         computed += compare(node, batch)
     assert computed >= 8  # values at the ends of 64 bits may be left to Python
+
+
+@pytest.mark.parametrize("text", [*NUMBERS, *TEXTS])
+def test_filters_that_compute_match_the_same_in_batches(seed: int, text: str) -> None:
+    """Against the reference semantics, with values of any type, for few and for many rows."""
+    rng = random.Random(f"{seed} {text}")
+    filters = []
+    for test in ("> 1", "= 0", "<= 2.5", "IS NULL", "= 'a'", "< 'B'", "IN (3, 4)"):
+        with contextlib.suppress(FilterError):  # the term is of another type
+            filters.append(parse(f"{text} {test}"))
+    matcher = Matcher(background=False)
+    for number, one in enumerate(filters):
+        matcher.add(number, one)
+    for rows in (5, 60, 200):
+        kinds = {name: rng.choice(of) for name, of in KINDS.items()}
+        batch = pa.RecordBatch.from_pydict(
+            {name: drawn(rng, kind, rows) for name, kind in kinds.items()}
+        )
+        found = set(zip(*(one.tolist() for one in matcher.match_pairs(batch)), strict=True))
+        events = batch.to_pylist()
+        assert found == {
+            (row, number)
+            for row, event in enumerate(events)
+            for number, one in enumerate(filters)
+            if one.matches({name: value for name, value in event.items() if value is not None})
+        }
 
 
 @pytest.mark.parametrize(

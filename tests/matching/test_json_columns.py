@@ -42,7 +42,8 @@ def _check(contents: list[bytes]) -> list[int]:
     """Compare with a decoder; returns the odd rows."""
     found = JsonReader(COLUMNS).read(contents)
     assert found is not None
-    batch, odd = found
+    batch, odd, named, is_mixed = found
+    mixed = False
     rows = batch.to_pylist()
     assert len(rows) == len(contents)
     batch.validate(full=True)
@@ -52,6 +53,10 @@ def _check(contents: list[bytes]) -> list[int]:
             continue
         event = msgspec.json.decode(content, type=dict[str, object])
         assert set(event) <= set(COLUMNS), content
+        assert [name for name, has in zip(COLUMNS, named[:, at], strict=True) if has] == [
+            name for name in COLUMNS if name in event
+        ], content
+        mixed |= type(event.get("b")) is int
         for name, kind in COLUMNS.items():
             value = event.get(name)
             assert _fits(value, kind), content
@@ -59,6 +64,7 @@ def _check(contents: list[bytes]) -> list[int]:
                 assert row[name] is None, content
             else:
                 assert _same(row[name], value), content
+    assert is_mixed or not mixed  # a value that a later one replaced may count as well
     return odd
 
 

@@ -10,15 +10,15 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.broker.parts import Root
-from tests.broker.test_runs import PLAIN, random_content
+from tests.broker.run_cases import CASES, PLAIN, draw_case
 from tests.broker.test_tagged_parts import an_event
 from tests.broker.test_tagged_publications import fresh, waiting
 from tests.channel.test_interests import random_filter
 from tests.repeats import draws, runs
 
 from tidings.filters import Attributes, parse
-from tidings.model import TidingsError
-from tidings.preprocessing import ChannelView, channel_view
+from tidings.model import Extra, TidingsError, write_path
+from tidings.preprocessing import ChannelView, KindDefinition, channel_view, restore_attributes
 from tidings.preprocessing.channel_view import Closed
 from tidings.routing.clients import Follower
 from tidings.routing.protocol import messages as m, unpack_tag
@@ -137,17 +137,19 @@ def reach(node: int, step: Callable[[int], Iterable[int]]) -> set[int]:
     return found
 
 
-def test_odd_contents(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize("name", CASES)
+def test_contents_of_every_kind(name: str, tmp_path: Path, seed: int) -> None:
     """Those that can't be read have no tag; the rest have the same as one by one."""
     chance = random.Random(seed)
-    root = Root(tmp_path)
-    for text in PLAIN:
+    case = draw_case(name, chance)
+    root = declared_root(tmp_path, case.types, case.extra)
+    for text in case.texts:
         root.place(text)
     view = view_of(root)
     catch_up(root, view)
     left_out = 0
     for _ in draws(40, lambda: left_out):
-        contents = [random_content(chance) for _ in range(chance.choice([5, 60]))]
+        contents = [case.content(chance) for _ in range(chance.choice([5, 60]))]
         for content, tag in zip(contents, view.tag_many(contents), strict=True):
             try:
                 expected = tuple(sorted(root.interests.tag(content)))
@@ -157,16 +159,37 @@ def test_odd_contents(tmp_path: Path, seed: int) -> None:
             else:
                 found = unpack_tag(tag)
                 assert found is not None
-                assert root.machine.graph.lowest(found.nodes) == expected
+                assert root.machine.graph.lowest(found.nodes) == expected, content
     assert left_out
 
 
-def test_declared_attributes(tmp_path: Path) -> None:
-    root = Root(tmp_path, Attributes({"n": "integer", "day": "date"}, extra="keep"))
+def test_numbers_as_texts(tmp_path: Path) -> None:
+    """In a column of doubles, a whole number is still the number that was published."""
+    root = Root(tmp_path)
+    node = root.place("cast(x AS string) = '3'")
+    view = view_of(root)
+    catch_up(root, view)
+    contents = [b'{"x": 3}', b'{"x": 0.5}', b'{"x": 3.0}', b'{"x": 4}'] * 5
+    found = [unpack_tag(tag) for tag in view.tag_many(contents)]
+    assert [one is not None and one.nodes for one in found] == [(node,), (), (), ()] * 5
+
+
+def declared_root(folder: Path, types: dict[str, str] | None, extra: Extra) -> Root:
+    """A rendezvous point that describes its attributes to preprocessors."""
+    if types is None:
+        return Root(folder)
+    root = Root(folder, Attributes(types, extra=extra))
+    described = restore_attributes(types, extra, KindDefinition())
+    assert described is not None
+    told = {write_path((name,)): str(kind) for name, kind in described.tree.items()}
     root.machine.following._definition = msgspec.structs.replace(
-        root.machine.following._definition,
-        attributes={"n": "integer", "day": "date"}, extra="keep",
-    )  # fmt: skip
+        root.machine.following._definition, attributes=told, extra=extra
+    )
+    return root
+
+
+def test_declared_attributes(tmp_path: Path) -> None:
+    root = declared_root(tmp_path, {"n": "integer", "day": "date"}, "keep")
     node = root.place("day > DATE '2024-01-01'")
     view = view_of(root)
     catch_up(root, view)

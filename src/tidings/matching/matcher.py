@@ -492,6 +492,12 @@ class Matcher(HeldFilters):
         state, _ = self._seal()
         return state.null_paths
 
+    def computes(self) -> bool:
+        """Whether some filter does more than test attributes and topics. Its result may then depend
+        on the exact type of a number: as a text, 3 is not 3.0."""
+        state, _ = self._seal()
+        return any(sealed.part.computes for sealed in state.parts)
+
     def effort(self, event: Event) -> Effort:
         """Match one event, and count the tests that are evaluated. Slow: for measurements."""
         need_mapping(event)

@@ -87,6 +87,9 @@ def _mark_rows(
 ) -> None:
     """Mark the rows in which the value of a term may match. With `is_deeper`, the term is a field
     inside the column's values."""
+    if pa.types.is_nested(column.type):
+        found |= index.allows_absent(term) | np.asarray(column.is_valid())
+        return
     values = column.dictionary_encode()
     keys = [index.may_take(term, key(one)) for one in values.dictionary.to_pylist()]
     takes = np.array([index.allows_absent(term), *keys], np.bool_)

@@ -25,12 +25,14 @@ from tidings.notifications.decoded import Decoded
 from tidings.notifications.json_batch import decode_json
 from tidings.notifications.json_texts import encode_rows, join_fields, strip_nulls
 from tidings.notifications.null_marks import cell_cleaner, without_marks
+from tidings.notifications.record_classes import Slot as FieldReader
 from tidings.notifications.schema import arrow_schema
 from tidings.notifications.text_batch import decode_text_columns
 from tidings.notifications.texts import read_texts
 
 __all__ = [
     "Decoded",
+    "FieldReader",
     "arrow_schema",
     "cell_cleaner",
     "decode_json",

@@ -44,11 +44,18 @@ from tidings.preprocessing.predicates import (
 
 if TYPE_CHECKING:
     from tidings.preprocessing.channel_view import ChannelView, NodeAtVersion
-    from tidings.preprocessing.contents import Contents, EventColumns, ExtraFields, Read
+    from tidings.preprocessing.contents import (
+        BatchEvents,
+        Contents,
+        EventColumns,
+        ExtraFields,
+        Read,
+    )
 
 __all__ = [
     "DIALECTS",
     "PREDICATE_MILLIS",
+    "BatchEvents",
     "CallIndex",
     "ChannelView",
     "Contents",
@@ -74,7 +81,8 @@ __all__ = [
 _LATER = {
     **dict.fromkeys(("ChannelView", "NodeAtVersion"), "tidings.preprocessing.channel_view"),
     **dict.fromkeys(
-        ("Contents", "EventColumns", "ExtraFields", "Read"), "tidings.preprocessing.contents"
+        ("BatchEvents", "Contents", "EventColumns", "ExtraFields", "Read"),
+        "tidings.preprocessing.contents",
     ),
 }
 """Names from modules that load the kernels. Routers need only the definitions of kinds."""

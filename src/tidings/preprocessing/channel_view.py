@@ -77,7 +77,7 @@ class ChannelView:
         self._live: VersionedSnapshot | None = None
         self._changes = 0
         self._state: _State | None = None
-        self._columns = EventColumns()
+        self._columns = EventColumns(self.attributes)
         self._surroundings: tuple[View, Surroundings] | None = None
         self._contents = Contents(self._kind, LARGEST, ExtraFields())
         self.decisions = self._kind.decisions
@@ -240,10 +240,10 @@ class ChannelView:
         state = self._need_state()
         tags: list[bytes] = []
         read = None
-        is_simple = self.attributes is None and not state.tells_null and not len(self._calls)
-        if is_simple and len(contents) >= FEW:
+        is_simple = self._contents.are_unchanged and not state.tells_null and not len(self._calls)
+        if is_simple and len(contents) >= FEW and self._contents.are_short(contents):
             read = self._columns.read(contents)
-        if read is None:
+        if read is None or (read.is_mixed and state.view.matcher.computes()):
             return [self._tag_or_leave(state, content) for content in contents]
         view = state.view
         found = view.lowest_members(*view.match_places(read.batch))

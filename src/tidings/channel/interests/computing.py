@@ -14,6 +14,9 @@ this limit is raised.
 Most computed conditions test a text attribute, and are null if the event lacks it. So filters that
 need the same attribute form a group, which has its own matcher. Notifications without the attribute
 are never matched against the group.
+
+A batch is matched with all filters at once, as columns, within a limit for the whole batch. If it
+takes longer, its notifications are matched one by one, each with its own limit.
 """
 
 from __future__ import annotations
@@ -22,9 +25,12 @@ import contextlib
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from tidings.channel.interests.index_kinds import RECENT_ENGINE
 from tidings.filters import Filter
@@ -42,6 +48,7 @@ from tidings.filters.language import (
 )
 from tidings.filters.values import Key, WorkError, key, limit_work, look, sets
 from tidings.matching import Matcher
+from tidings.model import TidingsError
 from tidings.preprocessing import CallIndex, Decisions
 from tidings.routing.root import TooMuchWork
 
@@ -49,8 +56,10 @@ BYTES = 100_000  # a notification of this many bytes doubles the share of an own
 COLD = 4  # in the first attempt, caches may be empty, so each owner gets this many times its share
 ROOM = 2  # matching all filters at once may take this many times their last total time
 MOST = 1.0  # seconds after which a notification is refused, even if owners have time left
+PAUSE = 1.0  # seconds until the filters are matched with a batch again, after it took too long
 MOST_NEEDED = 64  # the most attributes that get their own matcher, of about 10 KB
 
+Array = npt.NDArray[Any]
 Owners = Callable[[int], Sequence[str]]
 
 
@@ -66,7 +75,7 @@ class KeptFilter(NamedTuple):
     """A filter, and an attribute without which the filter can't match; None if there is no such
     attribute."""
 
-    form: Form
+    filter: Filter
     needs: str | None
 
 
@@ -81,6 +90,8 @@ class Computing:
         self._all = seconds
         self._filters: dict[int, KeptFilter] = {}
         self._matchers: dict[str | None, Matcher] = {}
+        self._together: Matcher | None = None  # all filters, once there was a batch
+        self._next_try = 0.0  # batches are not matched together before this time
 
     def __contains__(self, number: int) -> bool:
         return number in self._filters
@@ -94,13 +105,17 @@ class Computing:
             needs = needs if len(self._matchers) < MOST_NEEDED else None
             self._matchers.setdefault(needs, Matcher(engine=RECENT_ENGINE))
         self._matchers[needs].add(number, filter_)
-        self._filters[number] = KeptFilter(filter_.form, needs)
+        self._filters[number] = KeptFilter(filter_, needs)
+        if self._together is not None:
+            self._together.add(number, filter_)
         self.calls.add(number, filter_.form)
 
     def remove(self, number: int) -> None:
         needs = self._filters[number].needs
         matcher = self._matchers[needs]
         matcher.remove(number)
+        if self._together is not None:
+            self._together.remove(number)
         del self._filters[number]
         self.calls.discard(number)
         if not len(matcher):
@@ -129,6 +144,36 @@ class Computing:
             if name in self._matchers and _is_there(event, name)
         ]
 
+    def match_batch(self, batch: pa.RecordBatch, seconds: float) -> tuple[Array, Array] | None:
+        """(rows, nodes) of the matches of all notifications of a batch. None if the notifications
+        must be matched one by one: together, they take longer than `seconds`, a notification would
+        be refused, a predicate must be called, or a filter distinguishes null from absent."""
+        if len(self.calls) or time.monotonic() < self._next_try:
+            return None
+        if self._together is None:
+            self._together = Matcher(engine=RECENT_ENGINE)
+            for number, kept in self._filters.items():
+                self._together.add(number, kept.filter)
+        try:
+            if self._together.null_paths():
+                return None
+            with limit_work(time.thread_time, seconds, time.monotonic):
+                return self._together.match_pairs(batch)
+        except TidingsError:
+            self._next_try = time.monotonic() + PAUSE
+            return None
+
+    def find_rows(self, batch: pa.RecordBatch) -> Array:
+        """A Boolean for each row of a batch: whether a filter may match it, or may need a call to a
+        predicate first."""
+        found = np.zeros(batch.num_rows, np.bool_)
+        if len(self.calls) or None in self._matchers:
+            found[:] = True
+        for name in self._matchers:
+            if name in batch.schema.names:
+                found |= batch.column(name).is_valid().to_numpy(zero_copy_only=False)
+        return found
+
     def match_each(self, event: Mapping[str, object], size: int, owners: Owners) -> ChargedMatch:
         """The nodes that match, and those that exceed the share of an owner. This visits every
         filter on its own, but is rarely needed: afterwards, either some filters are set aside, or
@@ -147,7 +192,7 @@ class Computing:
         spent, clock = found.spent, time.thread_time
         total = 0.0
         for number in sorted(self._filters):
-            form, needs = self._filters[number]
+            form, needs = self._filters[number].filter.form, self._filters[number].needs
             if not _is_there(event, needs):
                 continue
             reached = form.passes_plain_tests(event, values)

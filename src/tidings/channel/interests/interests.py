@@ -317,11 +317,11 @@ def load_interest_kernels() -> None:
     """Compile or load the kernels that placing and tagging need, once per process."""
     with tempfile.TemporaryDirectory() as home:
         stored = [(number, b"a > %d AND b = 'x'" % number) for number in range(1, 4)]
-        stored += [(4, b"a = 5 OR b = 'y'"), (5, b"a IS NULL OR c = 1")]
-        first = ArrayInterests(None, stored, 5, folder=Path(home, "interests"))
+        stored += [(4, b"a = 5 OR b = 'y'"), (5, b"a IS NULL OR c = 1"), (6, b"length(b) > 3")]
+        first = ArrayInterests(None, stored, 6, folder=Path(home, "interests"))
         compilation = first.begin_compilation()
         compilation.run_here()
-        interests = ArrayInterests(None, stored, 5, folder=Path(home, "interests"))
+        interests = ArrayInterests(None, stored, 6, folder=Path(home, "interests"))
         for text in (b"a > 1", b"a > 7 AND b = 'x' AND c = 1", b"a IN (1, 5) OR b = 'x'"):
             interests.place(text)
             interests.tag(b'{"a": 8, "b": "x", "c": 1}')

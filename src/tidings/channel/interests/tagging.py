@@ -1,7 +1,9 @@
 """The lowest nodes that match a notification, or each of many notifications.
 
-Many notifications are matched together, as columns. Notifications are matched one by one if
-attributes are declared, or if a filter computes or distinguishes null from absent.
+Many notifications are matched together, as columns. Filters that compute are matched notification
+by notification if the columns are not enough: if they take too long, call predicates, or depend on
+the exact type of a number. Everything is matched one by one if a filter distinguishes null from
+absent, or if the kind of the channel is not `content`.
 
 A batch has a fixed cost, and the cost of a single notification grows with the number of filters. So
 the costs of both ways are measured, and a run that is neither short nor long is tagged in the
@@ -14,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -21,7 +24,7 @@ from tidings.channel.interests.index_kinds import computes
 from tidings.channel.interests.nodes import Nodes
 from tidings.matching.covering import bounds
 from tidings.model import Event, TidingsError
-from tidings.preprocessing import Contents, EventColumns, PredicateCall, Read
+from tidings.preprocessing import BatchEvents, Contents, EventColumns, PredicateCall, Read
 from tidings.routing.root import Fair, TaggedMany, TooMuchWork
 
 Array = npt.NDArray[Any]
@@ -31,6 +34,18 @@ BATCH, EACH = 1e-3, 1e-5  # the first estimates, in seconds, for a batch and for
 NEWEST = 1 / 8  # the weight of the last measurement
 FADING = 0.998  # the estimate for a batch shrinks by this factor until a batch is tagged again
 SLICE = 0.002  # tagging one by one stops after this many seconds
+COMPUTED = 0.005  # a batch ends where filters that compute have taken this many seconds
+TOGETHER = 0.01  # filters that compute may take this many seconds for a batch of columns
+
+
+class _Computed(msgspec.Struct):
+    """The matches of filters that compute, in the first `count` rows of a batch: rows and the
+    numbers of nodes. Rows that are refused have no matches."""
+
+    count: int
+    rows: Sequence[int] | Array = ()
+    numbers: Sequence[int] | Array = ()
+    refused: dict[int, TidingsError] = {}
 
 
 class Tagging:
@@ -40,8 +55,9 @@ class Tagging:
     def __init__(self, nodes: Nodes, contents: Contents) -> None:
         self._nodes = nodes
         self._contents = contents
-        self._columns = EventColumns()
+        self._columns = EventColumns(contents.attributes)
         self._batch_cost, self._each_cost = BATCH, EACH  # seconds of processor time
+        self._computed_cost = 0.0  # the part of both costs for filters that compute, for each
 
     def tag(self, content: bytes) -> list[int]:
         event = self._contents.read(content)
@@ -82,61 +98,106 @@ class Tagging:
     # -- many ----------------------------------------------------------------------------------
 
     def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
+        if not len(self._nodes.computing):
+            self._computed_cost = 0.0
         if not self._prefers_batch(len(contents)):
             return self._tag_each(contents)
         begun = time.thread_time()
-        found = self._tag_batch(contents)
+        # no more than can be computed in the time
+        most = max(LEAST, int(2 * COMPUTED / max(self._computed_cost, 1e-9)))
+        found = self._tag_batch(contents[:most])
         if found is None:
             return self._tag_each(contents)
         if len(contents) < MOST:
-            self._batch_cost = _average(self._batch_cost, time.thread_time() - begun)
+            took = time.thread_time() - begun - self._computed_cost * (len(found.starts) - 1)
+            self._batch_cost = _average(self._batch_cost, max(took, 0.0))
         return found
 
     def _prefers_batch(self, count: int) -> bool:
         if LEAST <= count < MOST:
-            if count * self._each_cost > self._batch_cost:
+            if count * (self._each_cost - self._computed_cost) > self._batch_cost:
                 return True
             self._batch_cost *= FADING
         return count >= MOST
 
     def _tag_batch(self, contents: Sequence[bytes]) -> TaggedMany | None:
-        """Tag notifications together; None if they must be tagged one by one."""
-        read = self._read_columns(contents)
-        found = None if read is None else self._match_batch(read, contents)
-        if read is None or found is None:
+        """Tag notifications together, perhaps only the first ones; None if they must be tagged one
+        by one."""
+        is_readable = self._contents.are_unchanged and self._contents.are_short(contents)
+        read = self._columns.read(contents) if is_readable else None
+        if read is None:
             return None
-        graph = self._nodes.graph
+        events = BatchEvents(self._contents, contents, read.odd)
+        computed = self._compute(read, contents, events)
+        if computed.count < len(contents):
+            read, contents = read.first(computed.count), contents[: computed.count]
+        found = self._match_batch(read, events, computed)
+        if found is None:
+            return None
+        graph, refused = self._nodes.graph, computed.refused
+        if read.extra is not None:
+            counts = read.extra.copy()
+            counts[[*refused]] = 0
+            self._contents.count_extra_fields(counts)
         starts, places = graph.lowest_lists(*found)
         nodes = _sort_rows(starts, graph.numbers[places])
-        refused: dict[int, TidingsError] = {}
-        odd = {at: self._tag_or_refuse(contents[at], at, refused) for at in read.odd}
-        return TaggedMany(*(_replace_rows(starts, nodes, odd) if odd else (starts, nodes)), refused)
+        odd = {at: list[int]() for at in refused}
+        odd |= {at: self._tag_or_refuse(contents[at], at, refused) for at in read.odd}
+        if odd:
+            starts, nodes = _replace_rows(starts, nodes, dict(sorted(odd.items())))
+        return TaggedMany(starts, nodes, refused)
 
-    def _read_columns(self, contents: Sequence[bytes]) -> Read | None:
-        """The attributes as columns; None if the notifications must be tagged one by one."""
-        if self._contents.are_declared or len(self._nodes.computing):
-            return None
-        if not self._contents.are_short(contents):
-            return None
-        return self._columns.read(contents)
+    def _compute(self, read: Read, contents: Sequence[bytes], events: BatchEvents) -> _Computed:
+        """Match the filters that compute. Unless they can be matched with the columns, stop when
+        that takes too long; each notification then has the same limit as if it were alone."""
+        computing = self._nodes.computing
+        found = _Computed(len(contents))
+        if not len(computing):
+            return found
+        together = None if read.is_mixed else computing.match_batch(read.batch, TOGETHER)
+        if together is not None:
+            self._computed_cost = 0.0  # it belongs to the batch
+            found.rows, found.numbers = together
+            return found
+        needed = computing.find_rows(read.batch)
+        needed[read.odd] = False
+        rows, numbers = list[int](), list[int]()
+        until, begun, row = time.monotonic() + COMPUTED, time.thread_time(), -1
+        for row in np.flatnonzero(needed).tolist():
+            try:
+                event = events(row)
+                computing.calls.need_decided(event)
+                matched = computing.match(event, len(contents[row]))
+            except TidingsError as problem:
+                found.refused[row] = problem
+            else:
+                rows += [row] * len(matched)
+                numbers += matched
+            if time.monotonic() >= until:
+                break
+        else:
+            row = len(contents) - 1
+        found.rows, found.numbers, found.count = rows, numbers, row + 1
+        each = (time.thread_time() - begun) / found.count
+        self._computed_cost += (each - self._computed_cost) * NEWEST
+        return found
 
-    def _match_batch(self, read: Read, contents: Sequence[bytes]) -> tuple[Array, Array] | None:
+    def _match_batch(
+        self, read: Read, events: BatchEvents, computed: _Computed
+    ) -> tuple[Array, Array] | None:
         """(starts, places) of all matches; None if a filter distinguishes null from absent."""
-        graph, odd = self._nodes.graph, frozenset(read.odd)
-
-        def event_of(row: int) -> Event:
-            return {} if row in odd else self._contents.read(contents[row])
-
-        rows, places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        graph = self._nodes.graph
+        rows = [np.array(computed.rows, np.int64)]
+        places = [graph.translate(np.array(computed.numbers, np.int64))]
         for matcher, has_places in self._nodes.matchers():
-            found = matcher.match_rows(read.batch, event_of)
+            found = matcher.match_rows(read.batch, events)
             if found is None:
                 return None
             rows.append(found[0])
             places.append(found[1] if has_places else graph.translate(found[1]))
         row, place = np.concatenate(rows), np.concatenate(places)
         order = np.argsort(row, kind="stable")
-        return bounds(np.bincount(row, minlength=len(contents))), place[order]
+        return bounds(np.bincount(row, minlength=read.batch.num_rows)), place[order]
 
     def _tag_each(self, contents: Sequence[bytes]) -> TaggedMany:
         """Tag notifications one by one; stop, and leave the rest, when that takes too long."""

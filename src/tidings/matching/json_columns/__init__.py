@@ -14,6 +14,6 @@ objects with a decoder. So the kernels read only JSON that all decoders agree on
 This folder is for broker and preprocessing, not for users. Start at json_reader.py.
 """
 
-from tidings.matching.json_columns.json_reader import KINDS, JsonReader
+from tidings.matching.json_columns.json_reader import KINDS, JsonReader, JsonRows
 
-__all__ = ["KINDS", "JsonReader"]
+__all__ = ["KINDS", "JsonReader", "JsonRows"]

@@ -3,9 +3,9 @@
 Shapes (n objects, c columns): data uint8, the bytes of all objects; places int64 [n + 1], where
 each begins; names uint8, the names of the columns one after another; name_places int64 [c + 1];
 kinds uint8 [c], one of the constants below; numbers int64 and doubles float64 [c, n], the values;
-texts int64 [c, n, 2], where a string begins and ends in the data; valid uint8 [c, n], 1 for a value
-that exists and is not null; odd uint8 [n]; wide uint8 [c]; tens float64 [MOST_TENS + 1]. Offsets in
-the data are integers: `at` where reading begins, and `end` after the last byte.
+texts int64 [c, n, 2], where a string begins and ends in the data; valid uint8 [c, n], ABSENT, HERE or
+MISSING; odd uint8 [n]; wide uint8 [c]; tens float64 [MOST_TENS + 1]. Offsets in the data are
+integers: `at` where reading begins, and `end` after the last byte.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from tidings.matching.jit.kernel_compiler import kernel
 
 NULL, TRUTH, INTEGER, DOUBLE, TEXT = 0, 1, 2, 3, 4  # kinds of columns
+ABSENT, HERE, MISSING = 0, 1, 2  # no attribute, a value, or null
 MOST_DIGITS = 18  # a number with at most this many digits fits into 64 bits
 EXACT = 1 << 53  # up to this number, a double represents every whole number exactly
 MOST_TENS = 22  # the highest n for which a double represents 10**n exactly
@@ -141,7 +142,8 @@ def read_object(
     numbers: Any, doubles: Any, texts: Any, valid: Any, wide: Any,
 ) -> Any:  # fmt: skip
     """Read the object that begins at the offset `at` into a row; return False if the object is odd.
-    If a string in a column is not ASCII, `wide` (uint8 [c]) becomes 1 for that column."""
+    `wide` (uint8 [c]) becomes 1 for a column with a string that is not ASCII, and for a column of
+    doubles with a whole number."""
     at = skip_blanks(data, at, end)
     if at >= end or data[at] != 0x7B:
         return False
@@ -175,22 +177,22 @@ def read_object(
             texts[column, row, 0], texts[column, row, 1] = at + 1, behind
             if not plain:
                 wide[column] = 1
-            valid[column, row] = 1
+            valid[column, row] = HERE
             at = behind + 1
         elif byte == 0x6E:
             if not is_word(data, at, end, b"null"):
                 return False
-            valid[column, row] = 0
+            valid[column, row] = MISSING
             at += 4
         elif byte == 0x74:
             if kind != TRUTH or not is_word(data, at, end, b"true"):
                 return False
-            numbers[column, row], valid[column, row] = 1, 1
+            numbers[column, row], valid[column, row] = 1, HERE
             at += 4
         elif byte == 0x66:
             if kind != TRUTH or not is_word(data, at, end, b"false"):
                 return False
-            numbers[column, row], valid[column, row] = 0, 1
+            numbers[column, row], valid[column, row] = 0, HERE
             at += 5
         else:
             if kind not in (INTEGER, DOUBLE):
@@ -209,7 +211,9 @@ def read_object(
                     return False
                 value = np.float64(digits)
                 doubles[column, row] = value / tens[-power] if power < 0 else value * tens[power]
-            valid[column, row] = 1
+                if whole:
+                    wide[column] = 1
+            valid[column, row] = HERE
         at = skip_blanks(data, at, end)
         if at >= end:
             return False
@@ -236,7 +240,7 @@ def read_objects(
             numbers, doubles, texts, valid, wide,
         ):  # fmt: skip
             odd[row] = 1
-            valid[:, row] = 0
+            valid[:, row] = ABSENT
             many += 1
     return many
 

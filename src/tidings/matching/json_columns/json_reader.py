@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,18 @@ KINDS: dict[type, tuple[int, pa.DataType]] = {
 Array = npt.NDArray[np.uint8]
 
 
+class JsonRows(NamedTuple):
+    """A row for each object. In the record batch, absent and null values are both null."""
+
+    batch: pa.RecordBatch
+    odd: list[int]
+    """The positions of odd objects, whose rows are empty."""
+    named: npt.NDArray[np.bool_]
+    """For each column and row, whether the object has the attribute, even if it is null."""
+    is_mixed: bool
+    """Whether a column of doubles has a number that the JSON writes as a whole number."""
+
+
 class JsonReader:
     """Reads objects into columns."""
 
@@ -37,9 +50,8 @@ class JsonReader:
         self._kinds = np.array([KINDS[kind][0] for kind in columns.values()], np.uint8)
         self._types = [KINDS[kind][1] for kind in columns.values()]
 
-    def read(self, contents: Sequence[bytes]) -> tuple[pa.RecordBatch, list[int]] | None:
-        """A row for each object, and the positions of odd objects, whose rows are empty. In the
-        record batch, absent and null values are both null. None if a string is not UTF-8."""
+    def read(self, contents: Sequence[bytes]) -> JsonRows | None:
+        """The columns of objects; None if a string is not UTF-8."""
         joined = b"".join(contents)
         rows, columns = len(contents), len(self._names)
         data = np.frombuffer(joined, np.uint8)
@@ -54,6 +66,8 @@ class JsonReader:
             data, places, self._name_data, self._name_places, self._kinds, kernels.TENS,
             numbers, doubles, texts, valid, odd, wide,
         )  # fmt: skip
+        named = valid != kernels.ABSENT
+        valid &= kernels.HERE
         found = []
         for at, kind in enumerate(self._kinds.tolist()):
             if kind == kernels.TEXT:
@@ -70,7 +84,8 @@ class JsonReader:
                 array = _array(self._types[at], valid[at], pa.py_buffer(values))
             found.append(array)
         batch = pa.RecordBatch.from_arrays(found, self._names)
-        return batch, np.flatnonzero(odd).tolist() if many else []
+        is_mixed = bool(wide[self._kinds == kernels.DOUBLE].any())
+        return JsonRows(batch, np.flatnonzero(odd).tolist() if many else [], named, is_mixed)
 
 
 def _texts(data: Array, texts: npt.NDArray[np.int64], valid: Array) -> pa.Array:

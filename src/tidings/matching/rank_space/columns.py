@@ -2,14 +2,14 @@
 
 A term that reads one attribute is computed once per distinct value. Arrow computes a term if its
 result is exactly what the language defines; all other terms are evaluated by the reference
-semantics.
+semantics. Work limits are checked before each term, and between values.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Container, Iterable, Iterator
-from typing import Any
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,9 @@ from tidings.filters.language import (
     evaluate,
     null_paths,
 )
+from tidings.filters.values import look
+from tidings.matching.rank_space.arrow_evaluation import Columnar
+from tidings.matching.rank_space.arrow_functions import NotColumnar
 from tidings.matching.rank_space.encoder import Encoder, in_micros
 from tidings.matching.rank_space.event_lists import batch_of, read_declared
 from tidings.matching.rank_space.ranks import Codes
@@ -37,6 +40,8 @@ from tidings.model import (
 from tidings.notifications import cell_cleaner
 
 Path = tuple[str, ...]
+T = TypeVar("T")
+LEAST = 16  # the overhead of calling Arrow takes as long as evaluating this many values
 
 _DATE_PARTS = {"year": pc.year, "month": pc.month, "day": pc.day}
 _CLOCK_PARTS = {"hour": pc.hour, "minute": pc.minute, "second": pc.second}
@@ -293,28 +298,55 @@ def codes_of(node: Expression, batch: pa.RecordBatch, encoder: Encoder) -> Codes
         if marked is not None:
             codes[marked] = encoder.ranks.null
         return codes
+    look()
     vectorised = _by_arrow(node, batch)
     if vectorised is not None:
         return encoder.encode(vectorised)
     paths = sorted(attributes_of(node))
-    if len(paths) == 1 and not are_marked(node, batch):
-        column = attribute(batch, paths[0])
-        if not pa.types.is_nested(column.type):
-            return _by_distinct(node, paths[0], column, encoder)
+    if paths and not are_marked(node, batch):
+        found = {path: attribute(batch, path) for path in paths}
+        if len(paths) == 1 and not pa.types.is_nested(found[paths[0]].type):
+            return _by_distinct(node, paths[0], found[paths[0]], encoder)
+        computed = _compute(node, found, batch.num_rows)
+        if computed is not None:
+            return encoder.encode(computed)
     code = encoder.ranks.code
-    found = (code(evaluate(node, row)) for row in rows(batch, paths))
-    return np.fromiter(found, np.uint32, batch.num_rows)
+    each = (code(evaluate(node, row)) for row in _looking(rows(batch, paths)))
+    return np.fromiter(each, np.uint32, batch.num_rows)
+
+
+def _compute(node: Expression, found: Mapping[Path, Any], count: int) -> Any:
+    """The values of a term, computed by Arrow; None if Arrow can't compute exactly the same, or if
+    there are too few values for it to be worth it."""
+    if count < LEAST:
+        return None
+    try:
+        return Columnar(found, count).condition(node)
+    except NotColumnar:
+        return None
+
+
+def _looking(events: Iterable[T]) -> Iterator[T]:
+    """The same items. Raises WorkError between them if matching takes too long."""
+    for one in events:
+        look()
+        yield one
 
 
 def _by_distinct(node: Expression, path: Path, column: Any, encoder: Encoder) -> Codes:
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode(null_encoding="encode")
-    known = in_python(column.dictionary)
-    values = [
-        encoder.ranks.code(evaluate(node, nest_value(path, value))) for value in (*known, None)
-    ]
-    indices = column.indices.cast(pa.int64()).fill_null(len(known))
-    codes: Codes = np.array(values, np.uint32)[np.asarray(indices)]
+    code, count = encoder.ranks.code, len(column.dictionary)
+    computed = _compute(node, {path: column.dictionary}, count)
+    if computed is None:
+        known = _looking(in_python(column.dictionary))
+        values = [code(evaluate(node, nest_value(path, value))) for value in known]
+        of_known = np.array(values, np.uint32)
+    else:
+        of_known = encoder.encode(computed)
+    of_null = np.uint32(code(evaluate(node, nest_value(path, None))))
+    indices = column.indices.cast(pa.int64()).fill_null(count)
+    codes: Codes = np.append(of_known, of_null)[np.asarray(indices)]
     return codes
 
 

@@ -30,7 +30,7 @@ from tidings.matching.segments.join_kernels import Accesses, ListColumns, Pairs,
 from tidings.matching.segments.probe import build_probe
 from tidings.matching.segments.probe_kernels import TABLE, Probe, probe
 from tidings.matching.segments.segment import Segment
-from tidings.matching.segments.tested_attributes import null_paths
+from tidings.matching.segments.tested_attributes import computes, null_paths
 from tidings.model import Event
 
 Array = npt.NDArray[Any]
@@ -117,6 +117,11 @@ class Part:
     def null_paths(self) -> set[tuple[str, ...]]:
         """The attributes for which some filter distinguishes null from absent."""
         return null_paths(self.segment)
+
+    @cached_property
+    def computes(self) -> bool:
+        """Whether some filter does more than test attributes and topics."""
+        return computes(self.segment)
 
     @property
     def nbytes(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 from tidings.filters import canonical, language
 from tidings.filters.language import Attribute, Expression, attributes_of
@@ -54,6 +55,12 @@ def null_paths(segment: Segment) -> set[Path]:
         if rest.form is not None:
             found |= canonical.null_paths(rest.form)
     return found
+
+
+def computes(segment: Segment) -> bool:
+    """Whether some filter does more than test attributes and topics."""
+    indexed = (term.node for term in segment.terms)
+    return not all(map(canonical.is_plain_term, chain(indexed, _unindexed_terms(segment))))
 
 
 def _unindexed_terms(segment: Segment) -> Iterable[Expression]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
+from tidings.filters import Attributes
 from tidings.model import Event, NotificationError
 from tidings.notifications.content_formats import decode_content, is_json
 from tidings.preprocessing.kinds import Kind
@@ -29,8 +32,13 @@ class Contents:
         self.extra = extra
 
     @property
-    def are_declared(self) -> bool:
-        return self._attributes is not None
+    def attributes(self) -> Attributes | None:
+        return self._attributes
+
+    @property
+    def are_unchanged(self) -> bool:
+        """Whether the kind of the channel neither changes nor refuses notifications."""
+        return self._kind.definition.kind == "content"
 
     def are_short(self, contents: Sequence[bytes]) -> bool:
         """Whether none of the contents exceeds the size limit."""
@@ -55,9 +63,30 @@ class Contents:
             raise NotificationError(f"the notification is not a JSON object: {problem}") from None
         return self._attributes.read(self._kind.read(event))
 
+    def count_extra_fields(self, counts: npt.NDArray[np.int64]) -> None:
+        """Count the undeclared fields of notifications that were tagged; each has so many."""
+        self.extra.notifications += int(np.count_nonzero(counts))
+        self.extra.fields += int(counts.sum())
+
     def count_extra(self, event: Event) -> None:
         """Count the undeclared fields of a notification that was tagged."""
         count = 0 if self._attributes is None else len(self._attributes.extra_fields(event))
         if count:
             self.extra.notifications += 1
             self.extra.fields += count
+
+
+class BatchEvents:
+    """The notifications of a batch as mappings, each read only when it is needed. Those that are
+    left out of the batch are empty."""
+
+    def __init__(self, reader: Contents, contents: Sequence[bytes], odd: Iterable[int]) -> None:
+        self._reader = reader
+        self._contents = contents
+        self._known: dict[int, Event] = {row: {} for row in odd}
+
+    def __call__(self, row: int) -> Event:
+        found = self._known.get(row)
+        if found is None:
+            found = self._known[row] = self._reader.read(self._contents[row])
+        return found

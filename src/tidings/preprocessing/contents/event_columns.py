@@ -15,72 +15,125 @@ value must be that of its column, with two exceptions. An absent value counts as
 distinguishes null from absent, the caller reads notifications one by one. A whole number may be in
 a column of doubles, if a double holds it exactly. A notification with any other value is left out
 of the batch, and is read separately.
+
+Declared attributes have columns of their declared types (declared_columns.py); only undeclared
+attributes are learned. If filters can't use them, they are only counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple
+from operator import attrgetter
+from typing import Annotated, Any, NamedTuple, Union
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from tidings.filters import Attributes
 from tidings.matching.json_columns import KINDS, JsonReader
+from tidings.preprocessing.contents.declared_columns import make_columns
 
-MOST_NAMES = 256  # the most attributes that the record class may have
+MOST_NAMES = 256  # the most attributes that may be learned
 MOST_LEARNED = 8  # at most this many notifications of a batch add attributes to the class
 MOST_ODD = 8  # no batch is built if more than one in MOST_ODD notifications would be left out
+MOST_FAILURES = (
+    4  # after so many, columns are learned anew: an odd notification may have come first
+)
 EXACT = 2.0**53  # below this number, a double represents every whole number exactly
 
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 _INTEGER = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _TYPES: dict[type, Any] = {
-    str: str | None,
-    int: _INTEGER | None,
-    float: float | None,
-    bool: bool | None,
+    str: str,
+    int: _INTEGER,
+    float: float,
+    bool: bool,
     type(None): None,
+    object: object,  # of an attribute that is only counted
 }
 _REFUSALS = (msgspec.DecodeError, ValueError, RecursionError)
 
 
 class Read(NamedTuple):
     """A batch with a row for each notification. The notifications at the positions `odd` are left
-    out: their rows are empty."""
+    out: their rows mean nothing."""
 
     batch: pa.RecordBatch
     odd: list[int]
+    extra: npt.NDArray[np.int64] | None = None
+    """How many undeclared attributes each notification has; None if they are not counted."""
+    is_mixed: bool = False
+    """Whether a number may have another type in the batch than in its notification. Tests give the
+    same result, but computations may not: as a text, 3 is not 3.0."""
+
+    def first(self, count: int) -> Read:
+        """The first rows."""
+        odd = [at for at in self.odd if at < count]
+        extra = None if self.extra is None else self.extra[:count]
+        return Read(self.batch.slice(0, count), odd, extra, self.is_mixed)
 
 
 class EventColumns:
-    """Decodes notifications into columns for the attributes that were seen so far."""
+    """Decodes notifications into columns, for the declared attributes and for the undeclared ones
+    that were seen so far."""
 
-    def __init__(self) -> None:
-        self._kinds: dict[str, type] = {}
+    def __init__(self, attributes: Attributes | None = None) -> None:
+        self._declared = None if attributes is None else make_columns(attributes)
+        self._can_read = attributes is None or self._declared is not None
+        self._names = [] if attributes is None else [*attributes.tree]
+        extra = "open" if attributes is None else attributes.extra
+        self._learns = extra != "refuse"
+        self._uses_learned = extra == "open"  # filters may test undeclared attributes
+        self._counts = attributes is not None and extra in ("keep", "open")
+        self._failures = 0  # batches in a row that could not be read
         self._learn({})
 
     def read(self, contents: Sequence[bytes]) -> Read | None:
         """The attributes of notifications as columns, for filters that don't distinguish null from
         absent; None if the notifications must be read one by one."""
-        return self._read_plain(contents) or self._read_any(contents)
+        if not self._can_read:
+            return None
+        found = self._read_plain(contents) or self._read_any(contents)
+        self._failures = 0 if found is not None else self._failures + 1
+        if self._failures == MOST_FAILURES:
+            self._failures = 0
+            self._learn({})
+        return found
 
     def _read_plain(self, contents: Sequence[bytes]) -> Read | None:
         """Read columns with kernels; None if the kernels can't read many of the notifications."""
-        while self._kinds:
+        while self._reader is not None:
             found = self._reader.read(contents)
             if found is None:
                 return None
-            batch, odd = found
-            learned = [self._learn_from(contents[at]) for at in odd[:MOST_LEARNED]]
+            learned = [self._learn_from(contents[at]) for at in found.odd[:MOST_LEARNED]]
             if not any(learned):
-                return Read(batch, odd) if MOST_ODD * len(odd) <= len(contents) else None
+                odd, columns = set(found.odd), found.batch.columns
+                if self._declared is not None:
+                    odd |= self._declared.read_texts(columns)
+                if MOST_ODD * len(odd) > len(contents):
+                    return None
+                named = found.named[len(self._names) :].sum(axis=0)
+                return self._finish(columns, odd, named, is_mixed=found.is_mixed)
         return None
+
+    def _finish(
+        self, columns: list[Any], odd: set[int], named: npt.NDArray[np.int64], *, is_mixed: bool
+    ) -> Read:
+        names = [*self._names, *self._kinds] if self._uses_learned else self._names
+        batch = pa.RecordBatch.from_arrays(columns[: len(names)], names)
+        extra = named.astype(np.int64) if self._counts else None
+        if extra is not None:
+            extra[[*odd]] = 0  # they are counted when they are read
+        return Read(batch, sorted(odd), extra, is_mixed)
 
     def _read_any(self, contents: Sequence[bytes]) -> Read | None:
         """Read columns with msgspec; if it refuses notifications, learn new attributes from
         them."""
         records: list[Any] = []
-        odd: list[int] = []
+        odd: set[int] = set()
         learned = 0
         while len(records) < len(contents):
             try:
@@ -91,53 +144,86 @@ class EventColumns:
                     records.clear()
                     odd.clear()
                     continue
-                odd.append(len(records))
+                odd.add(len(records))
                 if MOST_ODD * len(odd) > len(contents):
                     return None
                 records.append(self._record())
-        batch = self._batch(records)
-        return None if batch is None else Read(batch, odd)
+        return self._read_records(records, odd)
 
-    def _batch(self, records: Sequence[Any]) -> pa.RecordBatch | None:
-        columns = []
-        rows = zip(*map(msgspec.structs.astuple, records), strict=True)
-        for kind, values in zip(self._kinds.values(), rows, strict=True):
-            if kind is float and not all(-EXACT < one < EXACT for one in values if one is not None):
+    def _read_records(self, records: Sequence[Any], odd: set[int]) -> Read | None:
+        values = [list(map(getter, records)) for getter in self._getters]
+        columns: list[Any] = []
+        if self._declared is not None:
+            columns, bad = self._declared.read_values(values[: len(self._names)])
+            odd |= bad
+            if MOST_ODD * len(odd) > len(records):
                 return None
-            try:
-                columns.append(pa.array(values, KINDS[kind][1]))
-            except (pa.ArrowException, ValueError, OverflowError):
-                return None  # for instance, a text with a lone surrogate
+        named = np.zeros(len(records), np.int64)
+        for kind, some in zip(self._kinds.values(), values[len(self._names) :], strict=True):
+            if self._counts:
+                named += [one is not msgspec.UNSET for one in some]
+                some = [None if one is msgspec.UNSET else one for one in some]
+            if self._uses_learned:
+                column = _column(kind, some)
+                if column is None:
+                    return None
+                columns.append(column)
         if not columns:
             return None
-        return pa.RecordBatch.from_arrays(columns, [*self._kinds])
+        return self._finish(columns, odd, named, is_mixed=self._uses_learned)
 
     def _learn_from(self, content: bytes) -> bool:
         """Learn the attributes of a notification; False if the notification still can't be read."""
         try:
-            event = _decode(content)
+            event = _decode(content) if self._learns else {}
         except _REFUSALS:
             return False
         kinds = dict(self._kinds)
         for name, value in event.items():
+            if self._declared is not None and name in self._declared.readers:
+                continue
             kind, known = type(value), kinds.get(name, type(None))
-            if kind not in _TYPES:
+            if kind not in _TYPES and self._uses_learned:
                 return False  # a list or an object
             if known is type(None) or (known is int and kind is float):
-                kinds[name] = kind
+                kinds[name] = kind if kind in _TYPES else object
             elif kind is not known and not (kind is type(None) or (known is float and kind is int)):
-                return False
+                if self._uses_learned:
+                    return False
+                kinds[name] = object
         if kinds == self._kinds or len(kinds) > MOST_NAMES:
             return False
         self._learn(kinds)
         return True
 
     def _learn(self, kinds: dict[str, type]) -> None:
-        self._kinds = kinds
-        self._reader = JsonReader(kinds)
-        fields = [(f"f{at}", _TYPES[kind], None) for at, kind in enumerate(kinds.values())]
-        names = {f"f{at}": name for at, name in enumerate(kinds)}
+        self._kinds: dict[str, type] = kinds
+        declared = self._declared
+        self._reader: JsonReader | None = None
+        plain = {} if declared is None else declared.plain
+        if plain is not None and (plain or kinds):
+            # a kernel can't skip a value of any type, so it finds such an attribute odd
+            learned = {name: type(None) if one is object else one for name, one in kinds.items()}
+            self._reader = JsonReader(plain | learned)
+        hints: list[tuple[Any, Any]] = []  # with the default
+        if declared is not None:
+            hints = [(one.hint(), None) for one in declared.readers.values()]
+        missing, more = (msgspec.UNSET, msgspec.UnsetType) if self._counts else (None, None)
+        hints += [(Union[_TYPES[one], None, more], missing) for one in kinds.values()]  # noqa: UP007
+        fields = [(f"f{at}", *one) for at, one in enumerate(hints)]
+        names = {f"f{at}": name for at, name in enumerate([*self._names, *kinds])}
+        self._getters = [attrgetter(name) for name in names]
         self._record = msgspec.defstruct(
             "Attributes", fields, rename=names, forbid_unknown_fields=True, gc=False
         )
         self._decode = msgspec.json.Decoder(self._record).decode
+
+
+def _column(kind: type, values: list[Any]) -> Any:
+    """A column of an undeclared attribute; None if its values are no column of this kind."""
+    if kind is float and not all(-EXACT < one < EXACT for one in values if one is not None):
+        return None
+    try:
+        return pa.array(values, KINDS[kind][1])
+    except (pa.ArrowException, ValueError, OverflowError):
+        return None  # for instance, a text with a lone surrogate

@@ -34,6 +34,7 @@ KEPT = 8  # the last attributes of each event, which filters test least often
 PUBLISHED = 20_000.0  # publications per second
 TURN = 0.002  # seconds between two groups of publications
 PAYLOAD = 200
+PUBLISHER = "publisher"  # the name of the neighbour that publishes
 WINDOW = 50_000  # the highest number of publications in flight
 RECEIVED = "n = 1"  # the filter of the receiver
 
@@ -50,7 +51,7 @@ class SteadyPublisher:
 
     def __init__(self, port: int, contents: Sequence[bytes]) -> None:
         self._contents = contents
-        self._peer = greet(port, "publisher")
+        self._peer = greet(port, PUBLISHER)
         self._peer.link.settimeout(PATIENCE)
         self._sent: list[float] = []  # when each publication was due
         self._done: list[tuple[int, float]] = []  # each acknowledged stamp, and when
@@ -87,7 +88,7 @@ class SteadyPublisher:
         while not self._stop.is_set():
             stamps = range(len(self._sent) + 1, len(self._sent) + group + 1)
             data = b"".join(
-                frames.encode(m.Publish("publisher", stamp, max(1, stamp - WINDOW), one, payload))
+                frames.encode(m.Publish(PUBLISHER, stamp, max(1, stamp - WINDOW), one, payload))
                 for stamp, one in zip(stamps, contents, strict=False)
             )
             time.sleep(max(0.0, due - time.perf_counter()))

@@ -9,6 +9,7 @@
     interests.py            what a rendezvous point calls: place, tag, remove, set aside; limits
     reading.py              filters from texts
     node_loading.py         the nodes at a start
+    preparing.py            filters read and looked up before they are placed
     tagging.py              the lowest nodes that match one or many notifications
     nodes.py                compiled and recent nodes together
     covering_neighbours.py  the nodes that cover a new filter, and those that it covers

@@ -81,6 +81,17 @@ def test_rows_that_match_no_filter_are_rejected() -> None:
     assert not buffer.find_rows(batch.select(["a", "n"])).any()  # `m` is absent
 
 
+def test_an_interval_of_numbers_and_of_a_string() -> None:
+    """Nothing lies between the numbers and the empty string, so these are one interval."""
+    buffer = WriteBuffer()
+    buffer.add(0, parse("a > 3 OR a = ''").form)
+    buffer.add(1, parse("b = TRUE OR b < 3").form)
+    batch = pa.RecordBatch.from_pydict({"a": ["", "x"], "b": [4, 5]})
+    assert buffer.find_rows(batch).tolist()[0]
+    batch = pa.RecordBatch.from_pydict({"a": [3, 4, 3, 3], "b": [3, 3, 2, 4]})
+    assert buffer.find_rows(batch).tolist()[1:3] == [True, True]
+
+
 def test_sets_of_many_values() -> None:
     buffer = WriteBuffer()
     some = ", ".join(f"'v{at}'" for at in range(0, 60, 2))

@@ -13,6 +13,8 @@ Numbers are compared as doubles, and strings by hash. Both can only make a row m
 from __future__ import annotations
 
 from array import array
+from functools import lru_cache
+from math import nextafter
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ import pyarrow.compute as pc
 from tidings.filters.canonical import Form
 from tidings.filters.language import Attribute
 from tidings.filters.values import ValueSet
-from tidings.filters.values.sets import ABSENT_KEY, NULL_KEY, NUMBER, STRING, Cut
+from tidings.filters.values.sets import NO_VALUE, NUMBER, STRING, Cut
 from tidings.matching.buffer_row_kernels import (
     ANYTHING,
     NOTHING,
@@ -35,6 +37,8 @@ from tidings.matching.buffer_row_kernels import (
 
 Array = npt.NDArray[Any]
 MOST_INTERVALS = 16  # a set with more intervals counts as one that may have any value
+SHORT = 64  # the most characters of a string whose hash is remembered
+REMEMBERED = 1 << 10  # filters often test the same strings
 Interval = tuple[int, float, float, int]  # kind, low, high, hash
 _INF = float("inf")
 _ANY: Interval = (ANYTHING, 0.0, 0.0, 0)
@@ -58,7 +62,7 @@ class BufferRows:
         if not all(type(one) is Attribute and len(one.path) == 1 for one in form.terms.values()):
             return False
         sets = (values for box in form.boxes for values in box.values())
-        return not any(ABSENT_KEY in one or NULL_KEY in one for one in sets)
+        return all(one.cuts[0][0] != NO_VALUE for one in sets)
 
     def add(self, form: Form) -> None:
         """Add a filter that `takes` accepts."""
@@ -108,16 +112,16 @@ def _intervals(values: ValueSet) -> list[Interval]:
 
 
 def _interval(low: Cut, high: Cut | None) -> Interval:
-    if low[0] == NUMBER and high is not None and high[0] <= STRING:
+    if low[0] == NUMBER and high is not None and high <= (STRING,):
         try:
             first = -_INF if len(low) == 1 else float(low[1])
             last = _INF if high[0] > NUMBER or len(high) == 1 else float(high[1])
         except OverflowError:
             return _ANY
         # one step outwards, because a long decimal may be rounded
-        return IS_NUMBER, float(np.nextafter(first, -_INF)), float(np.nextafter(last, _INF)), 0
+        return IS_NUMBER, nextafter(first, -_INF), nextafter(last, _INF), 0
     if len(low) == 3 and low[0] == STRING and high == (STRING, low[1], 1):
-        return IS_STRING, 0.0, 0.0, _hash(low[1])
+        return IS_STRING, 0.0, 0.0, _hash_short(low[1]) if len(low[1]) <= SHORT else _hash(low[1])
     return _ANY
 
 
@@ -127,6 +131,9 @@ def _hash(text: str) -> int:
     ends.flags.writeable = False  # like the arrays of Arrow; else the kernel is compiled again
     hash_strings(np.frombuffer(data, np.uint8), ends, out)
     return int(out[0])
+
+
+_hash_short = lru_cache(REMEMBERED)(_hash)
 
 
 def _read_column(column: pa.Array, kinds: Array, numbers: Array, hashes: Array) -> None:

@@ -51,7 +51,8 @@ class BufferRows:
     def __init__(self) -> None:
         self._terms: dict[str, int] = {}
         self._boxes, self._box_terms, self._tests = array("q", [0]), array("q"), array("q", [0])
-        self._kinds, self._low, self._high, self._hashes = (array(c) for c in "Bddq")
+        self._kinds, self._hashes = array("B"), array("q")
+        self._low, self._high = array("d"), array("d")
         self._arrays: tuple[Array, ...] | None = None  # the same, as the kernel needs them
 
     @staticmethod

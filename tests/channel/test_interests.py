@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import random
 import sys
+import threading
 from collections.abc import Callable, Collection
-from itertools import pairwise, product
+from itertools import chain, islice, pairwise, product
 from pathlib import Path
 
 import msgspec
@@ -16,7 +17,13 @@ from tests.filters.strategies import event as random_event
 from tests.repeats import amount, draws
 from tests.snapshots.test_snapshot import many_filters
 
-from tidings.channel.interests import ArrayInterests, computing, node_loading, tagging
+from tidings.channel.interests import (
+    ArrayInterests,
+    computing,
+    node_loading,
+    preparing,
+    tagging,
+)
 from tidings.channel.interests.compilation import Compilation
 from tidings.channel.interests.compile_nodes import CompileTask, compile_nodes
 from tidings.channel.interests.index_kinds import WIDE
@@ -503,6 +510,45 @@ def test_a_start_after_many_new_nodes_compiles_them(
         fresh = ArrayInterests(None, stored[:upto], upto)
         for event in (b'{"a": 1000, "b": 1}', b'{"a": 45, "b": 0}'):
             assert now.tag(event) == fresh.tag(event)
+
+
+@pytest.mark.usefixtures("here")
+def test_a_start_prepares_what_is_not_compiled_in_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Another thread reads each of them once and looks it up, and their places are the same. One
+    is invalid, and one has the place of an earlier group's."""
+    monkeypatch.setattr(node_loading, "MANY", 20)
+    monkeypatch.setattr(preparing, "GROUP", 7)
+    text, event = simple(random.Random(seed))
+    distinct = dict.fromkeys(text() for _ in range(500))  # what was read is kept by its text
+    texts = dict(enumerate(islice(distinct, 79), 1))
+    assert len(texts) == 79
+    stored = [(number, one.encode()) for number, one in texts.items()]
+    folder = tmp_path / "interests"
+    assert ArrayInterests(None, stored[:60], 60, folder=folder)._nodes.compiled is not None
+    stored.insert(70, (100, b"n >"))
+    read: dict[str, list[bytes]] = {}
+    parsed = Filters.parse
+
+    def parse_here(self: Filters, interest: bytes) -> Filter:
+        read.setdefault(threading.current_thread().name, []).append(interest)
+        return parsed(self, interest)
+
+    monkeypatch.setattr(Filters, "parse", parse_here)
+    now = ArrayInterests(None, stored, 100, PATIENT, folder=folder)
+    assert now._nodes.compiled is not None
+    assert len(now._nodes.compiled) == 60
+    assert [*now.refused] == [100]
+    assert threading.current_thread().name not in read
+    assert sorted(chain(*read.values())) == sorted(one for _, one in stored[60:])
+    there = {number: parse(one) for number, one in texts.items()}
+    for number in range(61, 80):
+        assert set(now.make_placed(number).parents) == parents_of(there, number)
+    for _ in range(30):
+        given = event()
+        matched = {number for number, one in there.items() if one.matches(given)}
+        assert set(now.tag(msgspec.json.encode(given))) == lowest(there, matched)
 
 
 def test_a_compilation_that_fails_changes_nothing(

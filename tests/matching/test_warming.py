@@ -45,12 +45,12 @@ def test_no_kernel_is_compiled_after_the_start(seed: int) -> None:
 RUNS = """
 from numba.core.dispatcher import Dispatcher
 from tidings.channel.interests import ArrayInterests, load_interest_kernels
-from tidings.matching import load_kernels
+from tidings.matching import buffer_row_kernels, load_kernels
 from tidings.matching.placing import sketch_kernels
 from tidings.matching.segments import join_kernels
 
 def signatures():
-    found = {**vars(join_kernels), **vars(sketch_kernels)}
+    found = {**vars(join_kernels), **vars(sketch_kernels), **vars(buffer_row_kernels)}
     return {name: len(one.signatures) for name, one in found.items() if isinstance(one, Dispatcher)}
 
 load_kernels()

@@ -9,9 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
+from tidings.filters import parse
 from tidings.studies.host.process_usage import running_seconds
 from tidings.studies.network import (
     route_bench,
@@ -22,11 +24,13 @@ from tidings.studies.network import (
     route_parts,
     route_peers,
     route_preprocessors,
+    steady_publishing,
 )
 from tidings.studies.network.direct import two_ways
 from tidings.studies.network.route_bench import RouteCase, bench_route, run_system
 from tidings.studies.network.route_flow import Missing, Receiver, System, pump, send_paced
 from tidings.studies.network.route_lookup import Lookup, deep_size, flatness, look_up
+from tidings.studies.workloads.workloads import make_workload
 
 pytestmark = pytest.mark.usefixtures("forked")
 
@@ -226,13 +230,37 @@ def test_two_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_new_interests_among_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(route_interests, "ALONE", 20)
-    monkeypatch.setattr(route_interests, "PUBLISHED", 2000.0)
+    monkeypatch.setattr(steady_publishing, "PUBLISHED", 2000.0)
     found = route_interests.measure_interests(tmp_path, 0.2, 3000)
     assert [(one.rate, one.count) for one in found.asked] == [(0.0, 20), (500.0, 100), (500.0, 100)]
     assert all(0 < one.p50 <= one.p99 <= one.most for one in found.asked)
     assert 0 < found.asked[2].publication_p50 <= found.asked[2].publication_p99
+    assert [one.received > 0 for one in found.asked] == [False, False, True]
     assert found.restart > 0
     assert found.memory > 0
+
+
+def test_a_missing_notification_fails_the_benchmark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steady_publishing, "PUBLISHED", 2000.0)
+    monkeypatch.setattr(
+        route_interests, "draw_contents", lambda: [b'{"n": 1}'] * 19 + [b'{"n": 2}']
+    )
+    monkeypatch.setattr(route_durable, "PATIENCE", 1.0)
+    monkeypatch.setattr(route_interests, "ALONE", 1)
+    with pytest.raises(Missing, match="the receiver got"):
+        route_interests.measure_interests(tmp_path, 0.1, 300)
+
+
+def test_publications_match_few_interests() -> None:
+    workload = make_workload("mixed", 2000, 200)
+    filters = [parse(text) for _, text in workload.texts()]
+    contents = [msgspec.json.decode(one) for one in steady_publishing.draw_contents()[:200]]
+    assert all(parse("n = 1 AND a12 IS NOT NULL").matches(one) for one in contents)
+    whole = workload.events.to_pylist()
+    few, many = (sum(f.matches(one) for f in filters for one in some) for some in (contents, whole))
+    assert few <= 20 < many  # 0.7 and 76 expected
 
 
 def test_look_ups(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,6 +66,7 @@ FEW = 8  # if a buffer has fewer frames, they are read one by one
 LOAD_AGAIN = 10.0  # seconds before another attempt to load kernels
 BETWEEN_WRITES = 0.003  # seconds between two writes of the event loop itself
 TEND_AGAIN = 30.0  # seconds before another attempt to maintain the journal
+TEND_PAUSE = 0.02  # seconds between two checks whether the journal needs maintenance
 ATTEMPTS = 4  # how often a change of the whole channel is tried, if nodes change meanwhile
 MOST_TOLD = 200  # the most characters of predicates' names in a status
 
@@ -141,6 +142,7 @@ class RootNode(Server):
         self._revising = asyncio.Lock()
         self._tending: asyncio.Task[None] | None = None
         self._tended = float("-inf")  # when maintaining the journal last failed
+        self._checked = float("-inf")  # when it was last checked whether that is due
         self._takes_parts = False  # are the kernels for parts and runs loaded?
         self._tried = 0.0  # when a restart of the machine was last tried
         self._recompiling = Recompiling()
@@ -711,7 +713,11 @@ class RootNode(Server):
             self._tend()
 
     def _tend(self) -> None:
-        """Maintain the journal and recompile the filters in the background, if that is due."""
+        """Maintain the journal and recompile the filters in the background, if that is due. The
+        check visits all segments of the journal, so it is not repeated after every write."""
+        if self.now - self._checked < TEND_PAUSE:
+            return
+        self._checked = self.now
         self._recompiling.tend(self._interests)
         at_work = self._tending is not None and not self._tending.done()
         if not at_work and self.now - self._tended > TEND_AGAIN and self.journal.is_due:

@@ -6,6 +6,7 @@
 
     matcher.py      the public class: matches, explains, saves and opens
     held_filters.py the filters of a matcher: parts, write_buffer.py, merges in the background
+    buffer_rows.py, buffer_row_kernels.py    rows of a batch that the write buffer may match
     matcher_state.py, register.py    the state of a matcher; ids and slots of its filters
     batch_pieces.py matches a batch against all parts, in pieces and threads
     match_results.py   the matches of a request by event and by filter; named parts that matched

@@ -13,6 +13,7 @@ import pyarrow as pa
 from tidings.filters.canonical import AccessIndex, Form
 from tidings.filters.language import Attribute
 from tidings.filters.values import Key, key
+from tidings.matching.buffer_rows import BufferRows
 from tidings.model import Event
 
 Array = npt.NDArray[Any]
@@ -30,6 +31,12 @@ class WriteBuffer:
         self._forms: dict[int, tuple[int, Form]] = {}
         self._by_slot: dict[int, int] = {}
         self._index: AccessIndex[int] = AccessIndex()
+        # for `find_rows`: filters that were not added to the other two yet, then the filters that
+        # `BufferRows` takes, and all others
+        self._unsorted: dict[int, Form] = {}
+        self._rows = BufferRows()
+        self._others: AccessIndex[int] = AccessIndex()
+        self._other_forms: dict[int, Form] = {}
 
     def __len__(self) -> int:
         return len(self._forms)
@@ -39,12 +46,18 @@ class WriteBuffer:
         self._forms[number] = (slot, form)
         self._by_slot[slot] = number
         self._index.add(number, form)
+        self._unsorted[number] = form
 
     def discard(self, slot: int) -> None:
         """Remove a slot if this buffer contains it."""
         number = self._by_slot.pop(slot, None)
-        if number is not None:
-            self._index.discard(number, self._forms.pop(number)[1])
+        if number is None:
+            return
+        self._index.discard(number, self._forms.pop(number)[1])
+        other = self._other_forms.pop(number, None)
+        if other is not None:
+            self._others.discard(number, other)
+        self._unsorted.pop(number, None)
 
     def match(self, event: Event) -> list[int]:
         """The slots of the filters that match an event."""
@@ -54,22 +67,18 @@ class WriteBuffer:
 
     def find_rows(self, batch: pa.RecordBatch) -> Array:
         """A Boolean for each row: whether a filter may match it. Only the rows that may match have
-        to be read as events. Cost: one pass over each column that is used to index filters. A null
-        in the batch may also represent an absent value."""
-        index, found = self._index, np.zeros(batch.num_rows, np.bool_)
-        if index.is_loose:
-            found[:] = True
-            return found
-        names = batch.schema.names
-        for term, node in index.terms.items():
-            assert type(node) is Attribute  # an index is loose if it has computed terms
-            name, *deeper = node.path
-            if name in names:
-                _mark_rows(batch.column(name), term, index, bool(deeper), found)
-            elif index.allows_absent(term):
-                found[:] = True
-            if found.all():
-                break
+        to be read as events. Cost: one pass over each column that filters test, and for each filter
+        whose attributes are all there, one pass over the rows. A null in the batch may also
+        represent an absent value."""
+        for number, form in self._unsorted.items():
+            if BufferRows.takes(form):
+                self._rows.add(form)
+            else:
+                self._others.add(number, form)
+                self._other_forms[number] = form
+        self._unsorted.clear()
+        found = self._rows.find(batch)
+        _mark_others(batch, self._others, found)
         return found
 
     def items(self) -> list[tuple[int, Form]]:
@@ -80,6 +89,23 @@ class WriteBuffer:
         """Replace every slot with `number[slot]`."""
         self._forms = {n: (int(number[slot]), form) for n, (slot, form) in self._forms.items()}
         self._by_slot = {slot: n for n, (slot, _) in self._forms.items()}
+
+
+def _mark_others(batch: pa.RecordBatch, index: AccessIndex[int], found: Array) -> None:
+    """Mark the rows that have a value under which some filter is indexed."""
+    if index.is_loose:
+        found[:] = True
+        return
+    names = batch.schema.names
+    for term, node in index.terms.items():
+        assert type(node) is Attribute  # an index is loose if it has computed terms
+        name, *deeper = node.path
+        if name in names:
+            _mark_rows(batch.column(name), term, index, bool(deeper), found)
+        elif index.allows_absent(term):
+            found[:] = True
+        if found.all():
+            break
 
 
 def _mark_rows(

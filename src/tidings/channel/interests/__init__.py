@@ -10,6 +10,7 @@
     reading.py              filters from texts
     own_texts.py            topics, types and an application: a node for each text
     node_loading.py         the nodes at a start
+    preparing.py            filters read and looked up before they are placed
     tagging.py              the lowest nodes that match one or many notifications
     nodes.py                compiled and recent nodes together
     covering_neighbours.py  the nodes that cover a new filter, and those that it covers

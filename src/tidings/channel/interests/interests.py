@@ -13,7 +13,6 @@ nodes are placed or removed.
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -26,10 +25,10 @@ from tidings.channel.interests.compiled import Compiled, Setting
 from tidings.channel.interests.index_kinds import PLAIN, kind_of
 from tidings.channel.interests.node_loading import load_nodes, log_aside
 from tidings.channel.interests.own_texts import OwnTexts
+from tidings.channel.interests.preparing import prepare
 from tidings.channel.interests.reading import Filters
 from tidings.channel.interests.tagging import Tagging
 from tidings.filters import Attributes, Filter, refuse_outside
-from tidings.matching.jit import shorten_turns
 from tidings.model import LimitError, TidingsError
 from tidings.preprocessing import Contents, ExtraFields, Kind, PredicateCall
 from tidings.routing.protocol import LONG, Limits
@@ -164,23 +163,7 @@ class ArrayInterests:
         """Read filters that will be placed soon, and find their compiled neighbours; return the
         seconds that each filter took. This method changes no node, and may run in a different
         thread from the other methods. An invalid filter is refused only when it is placed."""
-        times: list[float] = []
-        found: dict[int, Filter] = {}
-        with shorten_turns():
-            for at, interest in enumerate(interests):
-                begun = time.thread_time()
-                try:
-                    filter_ = self._filters.parse(interest)
-                    _ = filter_.key  # computes the canonical form
-                    found[at] = filter_
-                except TidingsError as problem:
-                    self._filters.keep(interest, problem)
-                times.append(time.thread_time() - begun)
-            took = self._nodes.prepare([*found.values()])
-            for (at, filter_), seconds in zip(found.items(), took, strict=True):
-                self._filters.keep(interests[at], filter_)
-                times[at] += seconds
-        return times
+        return prepare(self._nodes, self._filters, interests)
 
     def make_placed(self, number: int) -> Placed:
         """A node with its parents and children."""

@@ -2,7 +2,7 @@
 
 stored filters ──same numbers, same texts?──> compiled nodes, mapped
       |  many that are not compiled: all are compiled now, in a process
-      `──numbers that are not compiled──> placed one by one
+      `──numbers that are not compiled──> prepared in groups, then placed one by one
          compiled numbers that are not stored ──> removed
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import pyarrow.compute as pc
 from tidings.channel.interests.compilation import Compilation
 from tidings.channel.interests.compiled import Compiled, Setting, open_compiled
 from tidings.channel.interests.nodes import Nodes, plan_texts
+from tidings.channel.interests.preparing import prepare_ahead
 from tidings.channel.interests.reading import Filters
 from tidings.matching.disk import SnapshotError
 from tidings.model import TidingsError
@@ -61,13 +63,15 @@ def load_nodes(
     for number in known[~np.isin(known, numbers)].tolist():
         nodes.remove(number)
     refused: dict[int, SetAsideFilter] = {}
-    for at in np.flatnonzero(~np.isin(numbers, known)).tolist():
-        number, interest = stored[at]
-        try:
-            nodes.add(number, filters.text(interest), filters.read(interest))
-        except TidingsError as problem:
-            text = unpack_interest(interest)[0].decode(errors="replace")
-            refused[number] = SetAsideFilter(text, str(problem))
+    missing = [stored[at] for at in np.flatnonzero(~np.isin(numbers, known)).tolist()]
+    left = iter(missing)
+    for group in prepare_ahead(nodes, filters, [interest for _, interest in missing]):
+        for number, interest in islice(left, len(group)):
+            try:
+                nodes.add(number, filters.text(interest), filters.read(interest))
+            except TidingsError as problem:
+                text = unpack_interest(interest)[0].decode(errors="replace")
+                refused[number] = SetAsideFilter(text, str(problem))
     return nodes, refused
 
 

@@ -10,6 +10,7 @@
     route_parts.py     measures the hand-over of notifications that were tagged elsewhere
     route_preprocessors.py   measures what preprocessors save a rendezvous point
     route_interests.py measures a rendezvous point with a million interests
+    steady_publishing.py     publishes meanwhile, at a steady rate
     direct/            measures links that bypass the tree
     channels/          measures many channels without traffic
     route_lookup.py    measures a router's work for a header and for a subscription

@@ -69,7 +69,7 @@ def measure_durable(
     processes: list[subprocess.Popen[bytes]] = []
     try:
         port = start_node(file, processes)
-        counter = _Counter(port)
+        counter = Counter(port, "n >= 0")
         agents, raws, spent, count = [], [], 0.0, 0
         syncs = sync_times(folder, 50)
         alone = asyncio.run(_publish_alone(port, payload, max(20, int(100 * seconds))))
@@ -188,18 +188,18 @@ def greet(port: int, name: str) -> RawPeer:
     return peer
 
 
-class _Counter:
-    """A receiver that counts all notifications, in its own thread."""
+class Counter:
+    """A receiver that counts all notifications that match a filter, in its own thread."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, filter_: str) -> None:
         self._peer = greet(port, "counter")
         self._seen: set[int] = set()
-        self._subscribe()
+        self._subscribe(filter_.encode())
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def _subscribe(self) -> None:
-        self._peer.say(m.Ask(1, b"n >= 0"))
+    def _subscribe(self, filter_: bytes) -> None:
+        self._peer.say(m.Ask(1, filter_))
         deadline, node = time.monotonic() + PATIENCE, 0
         while time.monotonic() < deadline:
             for message in self._peer.receive():

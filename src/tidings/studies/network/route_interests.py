@@ -3,45 +3,41 @@
     journal with N filters ──> start, compiling ──> restart ──> Ask one at a time, and at a rate,
                                                                 with and without publications
 
-The filters, including the new ones, come from the workload `mixed`. Each publication matches only
-one filter, so that its latency depends on the interests that are placed meanwhile, and not on the
-number of its marks.
+The filters, including the new ones, come from the workload `mixed`. Each publication is compared
+with all of them, and matches few (steady_publishing.py). A receiver gets every publication.
 """
 
 from __future__ import annotations
 
-import select
 import signal
-import socket
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
 from tidings.model import EnvironmentProblem
-from tidings.routing.protocol import frames, messages as m
+from tidings.routing.protocol import messages as m
 from tidings.store.journal import FileJournal
 from tidings.studies.host.process_usage import running_seconds
-from tidings.studies.network.route_durable import PATIENCE, greet, percentiles
+from tidings.studies.network import steady_publishing
+from tidings.studies.network.route_durable import PATIENCE, Counter, greet, percentiles
 from tidings.studies.network.route_flow import Missing
 from tidings.studies.network.route_peers import end_process
 from tidings.studies.network.route_tidings import CALM, RawPeer, start_node
+from tidings.studies.network.steady_publishing import (
+    RECEIVED,
+    SteadyPublisher,
+    can_read,
+    draw_contents,
+)
 from tidings.studies.workloads.workloads import make_workload
 
 INTERESTS = 1_000_000
 ALONE = 500  # interests that are requested one at a time
 RATE = 500.0  # interests per second
-PUBLISHED = 20_000.0  # publications per second
-TURN = 0.002  # seconds between two groups of publications
 WRITTEN = 50_000  # filters that are written to the journal together
-PAYLOAD = 200
-WINDOW = 50_000  # the highest number of publications in flight
 ROOT = f"""\
 name = "root"
 listen = "127.0.0.1:0"
@@ -70,6 +66,7 @@ class AskLatencies(msgspec.Struct, frozen=True):
     processor: float  # milliseconds of the rendezvous point's processor time per interest
     publication_p50: float = 0.0  # milliseconds from a publication to its acknowledgment
     publication_p99: float = 0.0
+    received: int = 0  # publications that the receiver got: all of them
 
 
 class InterestsRun(msgspec.Struct, frozen=True):
@@ -121,7 +118,7 @@ def ask_for_more(
     folder: Path, seconds: float, count: int, first: float, new: Iterator[bytes], note: Note
 ) -> InterestsRun:
     """Restart a rendezvous point that has interests, and add new ones."""
-    empty = _memory_when_empty(folder / "empty")
+    empty, contents = _memory_when_empty(folder / "empty"), draw_contents()
     processes: list[subprocess.Popen[bytes]] = []
     try:
         note("interests: a restart")
@@ -138,15 +135,23 @@ def ask_for_more(
         asked = [_time(pid, 0.0, lambda: asker.ask_alone(ALONE))]
         note(f"interests: {RATE:,.0f} per second")
         asked.append(_time(pid, RATE, lambda: asker.ask_at(RATE, seconds)))
-        note(f"interests: the same, with {PUBLISHED:,.0f} publications per second")
-        publisher = _Publisher(port)
+        note(
+            f"interests: the same, with {steady_publishing.PUBLISHED:,.0f} publications per second"
+        )
+        counter = Counter(port, RECEIVED)
+        publisher = SteadyPublisher(port, contents)
         with publisher:
             beside = _time(pid, RATE, lambda: asker.ask_at(RATE, seconds))
         asker.close()
+        counter.wait_for(len(publisher))
         half, tail = percentiles(publisher.milliseconds().tolist())
         asked.append(
             msgspec.structs.replace(
-                beside, published=publisher.rate, publication_p50=half, publication_p99=tail
+                beside,
+                published=publisher.rate,
+                publication_p50=half,
+                publication_p99=tail,
+                received=len(publisher),
             )
         )
     finally:
@@ -248,7 +253,7 @@ class _Asker:
                 self._send(due[at])
                 at += 1
             wait = due[at] - time.perf_counter() if at < count else PATIENCE
-            if _can_read(self.peer.link, max(0.0, wait)):
+            if can_read(self.peer.link, max(0.0, wait)):
                 self._take()
             elif at == count:
                 raise Missing(f"{len(self._sent):,} interests were not answered")
@@ -267,84 +272,3 @@ class _Asker:
                 due = self._sent.pop(message.request, None)
                 if due is not None:
                     self._times.append((time.perf_counter() - due) * 1e3)
-
-
-class _Publisher:
-    """Publishes at a steady rate, in two threads, while the block runs."""
-
-    def __init__(self, port: int) -> None:
-        self._peer = greet(port, "publisher")
-        self._peer.link.settimeout(PATIENCE)
-        self._sent: list[float] = []  # when each publication was due
-        self._done: list[tuple[int, float]] = []  # each acknowledged stamp, and when
-        self._stop = threading.Event()
-        self._all_sent = threading.Event()
-        self._sender, self._hearer = (
-            threading.Thread(target=one, daemon=True) for one in (self._run, self._hear)
-        )
-        self._problem = ""
-        self.rate = 0.0
-
-    def __enter__(self) -> _Publisher:
-        self._sender.start()
-        self._hearer.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._sender.join(2 * PATIENCE)
-        self._all_sent.set()
-        self._hearer.join(2 * PATIENCE)
-        self._peer.link.close()
-        if self._problem or not self._done or self._done[-1][0] < len(self._sent):
-            raise Missing(f"publications were not acknowledged: {self._problem}")
-
-    def _run(self) -> None:
-        payload, group = bytes(PAYLOAD), int(PUBLISHED * TURN)
-        begun = due = time.perf_counter()
-        while not self._stop.is_set():
-            stamps = range(len(self._sent) + 1, len(self._sent) + group + 1)
-            data = b"".join(
-                frames.encode(
-                    m.Publish("publisher", stamp, max(1, stamp - WINDOW), b'{"n": 1}', payload)
-                )
-                for stamp in stamps
-            )
-            time.sleep(max(0.0, due - time.perf_counter()))
-            self._sent += [due] * group
-            self._peer.link.sendall(data)
-            due += TURN
-        self.rate = len(self._sent) / (time.perf_counter() - begun)
-
-    def _hear(self) -> None:
-        while not (self._all_sent.is_set() and self._done and self._done[-1][0] >= len(self._sent)):
-            if not _can_read(self._peer.link, 0.1):
-                continue
-            try:
-                found = self._peer.receive()
-            except (OSError, EnvironmentProblem) as problem:
-                self._problem = str(problem)
-                return
-            now = time.perf_counter()
-            for message in found:
-                if isinstance(message, m.Published):
-                    if message.refusal:
-                        self._problem = message.refusal
-                        return
-                    self._done.append((message.stamp, now))
-
-    def milliseconds(self) -> npt.NDArray[Any]:
-        """For each publication, the time from when it was due until it was acknowledged."""
-        stamps = np.maximum.accumulate([stamp for stamp, _ in self._done])
-        at = np.searchsorted(stamps, np.arange(1, len(self._sent) + 1))
-        heard = np.array([when for _, when in self._done])
-        found: npt.NDArray[Any] = (heard[at] - np.array(self._sent)) * 1e3
-        return found
-
-
-def _can_read(link: socket.socket, seconds: float) -> bool:
-    """Wait until data has arrived. `select.select` refuses descriptors above 1,023, which a process
-    with many links has."""
-    poll = select.poll()
-    poll.register(link, select.POLLIN)
-    return bool(poll.poll(seconds * 1000))

@@ -1,0 +1,67 @@
+"""Reads filters, and finds their compiled neighbours, before the filters are placed.
+
+    interests ──parse──> filters ──looked up together──> kept by Filters and Nodes, until placed
+
+This changes no node, so it may run in another thread than the code that places filters. Looking up
+filters takes most of the time, and needs no GIL.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from tidings.channel.interests.nodes import Nodes
+from tidings.channel.interests.reading import Filters
+from tidings.filters import Filter
+from tidings.matching.jit import shorten_turns
+from tidings.model import TidingsError
+
+GROUP = 256  # how many filters are prepared together at a start
+AHEAD = 3  # how many groups are prepared while one is placed
+
+
+def prepare(nodes: Nodes, filters: Filters, interests: Sequence[bytes]) -> list[float]:
+    """Prepare filters that will be placed soon; return the seconds that each filter took. An
+    invalid filter is refused only when it is placed."""
+    times: list[float] = []
+    found: dict[int, Filter] = {}
+    with shorten_turns():
+        for at, interest in enumerate(interests):
+            begun = time.thread_time()
+            try:
+                filter_ = filters.parse(interest)
+                _ = filter_.key  # computes the canonical form
+                found[at] = filter_
+            except TidingsError as problem:
+                filters.keep(interest, problem)
+            times.append(time.thread_time() - begun)
+        took = nodes.prepare([*found.values()])
+        for (at, filter_), seconds in zip(found.items(), took, strict=True):
+            filters.keep(interests[at], filter_)
+            times[at] += seconds
+    return times
+
+
+def prepare_ahead(
+    nodes: Nodes, filters: Filters, interests: Sequence[bytes]
+) -> Iterator[Sequence[bytes]]:
+    """Yield the interests in groups that were prepared. Meanwhile, a thread prepares the
+    next groups."""
+    groups = (interests[at : at + GROUP] for at in range(0, len(interests), GROUP))
+    with ThreadPoolExecutor(1) as thread:
+        waiting: deque[tuple[Sequence[bytes], Future[list[float]]]] = deque()
+        for group in groups:
+            waiting.append((group, thread.submit(prepare, nodes, filters, group)))
+            if len(waiting) > AHEAD:
+                yield _take(waiting)
+        while waiting:
+            yield _take(waiting)
+
+
+def _take(waiting: deque[tuple[Sequence[bytes], Future[list[float]]]]) -> Sequence[bytes]:
+    group, prepared = waiting.popleft()
+    prepared.result()
+    return group

@@ -167,7 +167,7 @@ def test_tags_of_strangers_are_ignored(tmp_path: Path, monkeypatch: pytest.Monke
                         place, name="writer", token="writes", times=FAST, tag="local"
                     ):
                         pass
-                with pytest.raises(Refusal, match="expected a node of this channel, whose filter"):
+                with pytest.raises(Refusal, match="expected a node of this channel whose filter"):
                     async with berlin.subscribe(node=told.node):
                         pass
         await stopped(network)

@@ -175,7 +175,7 @@ def test_a_blocking_agent_and_a_channel_without_relations(tmp_path: Path) -> Non
             (reason,) = near.related.reasons
             assert (reason.context, reason.name, reason.kind) == ("place", "Evanston", "near")
         with connect_blocking(f"tidings://127.0.0.1:{plain.port}") as agent:
-            with pytest.raises(Refusal, match="needs a channel with relations, and this channel"):
+            with pytest.raises(Refusal, match="needs a channel with relations, but this channel"):
                 agent.subscribe("city = 'Chicago'", related=0.7)
             with agent.subscribe("city = 'Chicago'") as told:  # the channel goes on
                 agent.publish({"city": "Chicago"}, b"there")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.matching.jit.compiling import short_kernel
+from tidings.matching.jit.kernel_compiler import short_kernel
 from tidings.matching.rank_space.rank_kernels import hash_bytes
 
 # Kinds of values, and of intervals. NOTHING: null or absent. ANYTHING: matches all but NOTHING.

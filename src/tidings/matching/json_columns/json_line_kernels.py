@@ -3,8 +3,8 @@
 Shapes (n objects, c columns): data uint8, the bytes of all objects; places int64 [n + 1], where
 each begins; names uint8, the names of the columns one after another; name_places int64 [c + 1];
 kinds uint8 [c], one of the constants below; numbers int64 and doubles float64 [c, n], the values;
-texts int64 [c, n, 2], where a string begins and ends in the data; valid uint8 [c, n], ABSENT, HERE or
-MISSING; odd uint8 [n]; wide uint8 [c]; tens float64 [MOST_TENS + 1]. Offsets in the data are
+texts int64 [c, n, 2], where a string begins and ends in the data; valid uint8 [c, n], ABSENT, HERE
+or MISSING; odd uint8 [n]; wide uint8 [c]; tens float64 [MOST_TENS + 1]. Offsets in the data are
 integers: `at` where reading begins, and `end` after the last byte.
 """
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -19,10 +20,13 @@ from tidings.channel.interests import ArrayInterests
 from tidings.preprocessing import Kind, KindDefinition, declare, make_kind
 from tidings.routing.protocol import frames, messages as m
 from tidings.routing.protocol.contents.bodies import body_of, unwrap
+from tidings.routing.protocol.limits import Limits
 from tidings.routing.protocol.tags import pack_tag
 from tidings.routing.root import CHANNEL, Rendezvous
+from tidings.routing.root.interests import TaggedMany
 
 Types = dict[str, list[str]]
+PATIENT = Limits(match_millis=60_000)  # on a busy machine, no node is set aside as too slow
 
 
 def a_kind(types: Types, **synonyms: str) -> Kind:
@@ -45,7 +49,7 @@ class TypedRoot(Root):
         self.interests = ArrayInterests(None, stored, base, kind=self.kind)
         memory = self.journal.memory(self.interests.all_placed())
         self.machine = Rendezvous(
-            "root", self.interests, self.journal, memory, nodes_for_types=self.most
+            "root", self.interests, self.journal, memory, limits=PATIENT, nodes_for_types=self.most
         )
 
     def subscribe(self, text: str) -> int:
@@ -193,3 +197,20 @@ def test_a_run_with_many_new_types(tmp_path: Path) -> None:
     assert {counts[node] for node in kept.values()} == {2}
     assert counts[everything] == 2 * 100
     assert root.machine.counts.totals[everything] == 600
+
+
+def test_a_run_that_is_tagged_further_the_second_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If tagging takes long, it stops early; rows that are tagged only later add nodes too."""
+    types: Types = {f"t{at}": [] for at in range(40)}
+    root = TypedRoot(tmp_path, a_kind(types | {"a": []}), 100)
+    tag_many, reach = root.interests.tag_many, iter([2, 2, 7, 40, 40])
+
+    def stop_early(contents: Sequence[bytes]) -> TaggedMany:
+        return tag_many(contents[: next(reach, None)])
+
+    monkeypatch.setattr(root.interests, "tag_many", stop_early)
+    root.publish("run", [(b'{"type": "t%d"}' % at, b"") for at in range(40)], 1, 0)
+    root.sync()
+    assert len(root.type_nodes()) == 40

@@ -15,7 +15,7 @@ for its publisher's next turn.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +27,7 @@ from tidings.routing.forwarding.neighbours import Context, Name, ReturnPaths
 from tidings.routing.root.counts import Counts
 from tidings.routing.root.handover import Correcting, TagColumns
 from tidings.routing.root.handover.node_table import NodeTable
+from tidings.routing.root.interests import TaggedMany
 from tidings.routing.root.nodes import TypeNodes
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing.intake import Intake
@@ -63,6 +64,12 @@ class Tags(NamedTuple):
         """The first odd row at or after `at`; the end of the tagged rows if there is none."""
         place = bisect_left(self.odd, at)
         return self.odd[place] if place < len(self.odd) else self.end
+
+
+def _accepted(contents: Sequence[bytes], found: TaggedMany) -> Iterator[bytes]:
+    """The contents that the interests tagged, without those that they refused."""
+    reached = contents[: len(found.starts) - 1]
+    return (one for row, one in enumerate(reached) if row not in found.refused)
 
 
 class RunIntake:
@@ -141,12 +148,8 @@ class RunIntake:
                 return corrected
         try:
             found = self._tagger.tag_many(contents)
-            accepted = (
-                one for row, one in enumerate(contents[: len(found.starts) - 1])
-                if row not in found.refused
-            )  # fmt: skip
-            if self._type_nodes.add(accepted):
-                found = self._tagger.tag_many(contents)
+            while self._type_nodes.add(_accepted(contents, found)):
+                found = self._tagger.tag_many(contents)  # may reach further than before
             version = self._caches.version
             starts, nodes, fronts = self._tagger.relate_many(
                 contents[: len(found.starts) - 1], found.starts, found.nodes, all_rows=False

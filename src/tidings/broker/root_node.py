@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 FEW = 8  # if a buffer has fewer frames, they are read one by one
 LOAD_AGAIN = 10.0  # seconds before another attempt to load kernels
-BETWEEN_WRITES = 0.003  # seconds between two writes of the event loop itself
+BETWEEN_WRITES = 0.0015  # seconds between two writes of the event loop itself
 TEND_AGAIN = 30.0  # seconds before another attempt to maintain the journal
 TEND_PAUSE = 0.02  # seconds between two checks whether the journal needs maintenance
 ATTEMPTS = 4  # how often a change of the whole channel is tried, if nodes change meanwhile

@@ -35,7 +35,7 @@ MOST_COUNT = 2_000_000  # publications; those on the disk take about 800 bytes o
 # Seconds. A publication takes several turns of the event loop: it is read, processed, written and
 # released. Under overload, the queue uses up its slice in every turn of the event loop, so slices
 # are short.
-SLICE = 0.0005
+SLICE = 0.00025
 BUSY_WORK, IDLE_WORK = 1, 64  # forwarded messages to learn from after a slice
 REASON = "publications by merit"
 

@@ -24,6 +24,7 @@ from tidings.routing.protocol.limits import Limits
 from tidings.routing.protocol.tags import pack_tag
 from tidings.routing.root import CHANNEL, Rendezvous
 from tidings.routing.root.interests import TaggedMany
+from tidings.routing.root.nodes import AT_ONCE
 
 Types = dict[str, list[str]]
 PATIENT = Limits(match_millis=60_000)  # on a busy machine, no node is set aside as too slow
@@ -184,33 +185,70 @@ def test_refused_notifications_add_no_node(tmp_path: Path) -> None:
 
 
 def test_a_run_with_many_new_types(tmp_path: Path) -> None:
-    """Each notification is counted at the node of its own type, the first ones too."""
+    """Each notification is counted at the node of its own type, the first ones too. Only a few
+    nodes are added in a turn."""
     types: Types = {"all": [], **{f"t{at}": ["all"] for at in range(300)}}
     root = TypedRoot(tmp_path, a_kind(types | {"a": []}), 200)
     everything = root.subscribe("all")
     events = [(b'{"type": "t%d"}' % at, b"%d" % at) for at in range(300)]
-    root.publish("run", events * 2, 1, 0)
-    root.sync()
-    kept = root.type_nodes()
+    for batch in range(20):
+        before = len(root.type_nodes())
+        root.publish("run", events, 1 + 300 * batch, 0)
+        root.sync()
+        kept = root.type_nodes()
+        assert before < len(kept) <= before + AT_ONCE or len(kept) == 200
     assert len(kept) == 200
-    counts = root.machine.counts.counts
-    assert {counts[node] for node in kept.values()} == {2}
-    assert counts[everything] == 2 * 100
-    assert root.machine.counts.totals[everything] == 600
+    counts, marks = (
+        root.machine.counts,
+        Counter(mark.node for one in root.records() for mark in one.marks),
+    )
+    assert {node: counts.counts[node] for node in kept.values()} == {
+        node: marks[node] for node in kept.values()
+    }
+    assert min(marks[node] for node in kept.values()) >= 7
+    assert counts.counts[everything] == marks[everything]
+    assert counts.totals[everything] == 20 * 300
 
 
 def test_a_run_that_is_tagged_further_the_second_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If tagging takes long, it stops early; rows that are tagged only later add nodes too."""
-    types: Types = {f"t{at}": [] for at in range(40)}
+    types: Types = {f"t{at}": [] for at in range(AT_ONCE)}
     root = TypedRoot(tmp_path, a_kind(types | {"a": []}), 100)
-    tag_many, reach = root.interests.tag_many, iter([2, 2, 7, 40, 40])
+    tag_many, reach = root.interests.tag_many, iter([2, 2, 7])
 
     def stop_early(contents: Sequence[bytes]) -> TaggedMany:
         return tag_many(contents[: next(reach, None)])
 
     monkeypatch.setattr(root.interests, "tag_many", stop_early)
-    root.publish("run", [(b'{"type": "t%d"}' % at, b"") for at in range(40)], 1, 0)
+    root.publish("run", [(b'{"type": "t%d"}' % at, b"") for at in range(AT_ONCE)], 1, 0)
     root.sync()
-    assert len(root.type_nodes()) == 40
+    assert len(root.type_nodes()) == AT_ONCE
+
+
+def test_unreadable_contents_of_a_part_spoil_no_numbers(tmp_path: Path) -> None:
+    """A part was in the journal, but its numbers were given again if a type could not be read."""
+    root = TypedRoot(tmp_path, a_kind({"a": [], "b": []}), 10)
+    wanted = root.subscribe("a")
+    bad = b'<?xml version="1.0" encoding="foo"?><a/>'
+    bodies = [
+        body_of(m.Publish("q", 1, 1, one, b"x", shares=True)) for one in (bad, b'{"type":"b"}')
+    ]
+    part = make_part(
+        "q", (0, 0), [([wanted], one) for one in bodies], root.life, root.version, last=True
+    )
+    (taken,) = (
+        one for one in (*root.say(part.message()), *root.sync()) if isinstance(one, m.Taken)
+    )
+    assert not taken.refusal
+    root.publish("single", [(b'{"type": "a"}', b""), (bad, b"")], 1, 0)
+    root.sync()
+    marks = [
+        (one.serial, mark.number)
+        for one in root.records()
+        for mark in one.marks
+        if mark.node == wanted
+    ]
+    assert marks == [(1, 1), (2, 2), (3, 3)]
+    assert [*root.type_nodes()] == ["b"]

@@ -27,6 +27,7 @@ from tidings import (
 from tidings.broker import Address, Door, RouterNode
 from tidings.network import parse_addresses
 from tidings.network.agent import LARGEST
+from tidings.network.agents.publishing import fit_tag
 from tidings.routing.protocol import Limits
 from tidings.store.journal import journal, log_segments
 from tidings.studies.host.ports import free_ports
@@ -431,3 +432,10 @@ def test_limits_come_before_cursors(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         await stopped(network)
 
     running(work)
+
+
+def test_a_tag_that_does_not_fit_into_the_frame_is_left_out() -> None:
+    content, payload = b"{}", bytes(LARGEST - 102)
+    assert fit_tag(content, payload, bytes(100)) == bytes(100)
+    assert fit_tag(content, payload, bytes(101)) == b""
+    assert fit_tag(b"", payload, bytes(200)) == bytes(200)  # without attributes it is needed

@@ -108,7 +108,7 @@ class Locators:
             lambda message: self._node.send_above(channel, message),
             msgspec.structs.replace(self._hello, channel=channel.name), self._times, self._tls,
             lambda asked, answer: self._node.take_places(channel, asked, answer), change,
-            show_token=self._show_token,
+            show_token=self._show_token and channel is self._node.own,
         )  # fmt: skip
         self._spawn(locator.answer_forever())
         seeking = self._spawn(locator.preprocessors.seek_forever())

@@ -65,6 +65,13 @@ def _check_size(content: bytes, payload: bytes) -> None:
         raise Refusal(f"found a notification of {size:,} bytes, expected at most {LARGEST:,}")
 
 
+def fit_tag(content: bytes, payload: bytes, tag: bytes) -> bytes:
+    """The tag, or none if the notification does not fit into a frame with it: then the rendezvous
+    point tags the notification by its attributes."""
+    fits = len(content) + len(payload) + len(tag) <= LARGEST
+    return tag if fits or not content else b""
+
+
 class _Piece(msgspec.Struct):
     """Some notifications of `publish_many` that were sent together: their first and last stamp, and
     why some of them were refused. `done` completes when all of them are answered."""
@@ -236,7 +243,7 @@ class Publishing(ABC):
         tag = self._following.tag(content) if self._tagging == "local" else b""
         message = m.Publish(
             self._publisher.name, 0, 0, content, payload, share, subject,
-            time.time_ns() // 1000, fast=True, tag=tag,
+            time.time_ns() // 1000, fast=True, tag=fit_tag(content, payload, tag),
         )  # fmt: skip
         self._hand_over(PUBLISHER, [(LOCAL, message)])
 
@@ -266,7 +273,8 @@ class Publishing(ABC):
     def _publish_tagged(
         self, content: bytes, payload: bytes, about: About, tag: bytes
     ) -> asyncio.Future[int]:
-        if len(content) + len(payload) > LARGEST:
+        tag = fit_tag(content, payload, tag)
+        if len(content) + len(payload) + len(tag) > LARGEST:
             return self._publish_pieces(content, payload, about, tag)
         return self._publish(content, payload, about, tag)
 

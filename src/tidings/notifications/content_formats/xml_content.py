@@ -71,6 +71,10 @@ class _Reader:
                     "&#228;"
                 ) from None
             raise NotificationError(f"the notification is not valid XML: {problem}") from None
+        except LookupError as problem:  # of the codec that the document names
+            raise NotificationError(
+                f"the notification is not valid XML: {problem}; expected UTF-8"
+            ) from None
 
     def _refuse_doctype(self, *_: Any) -> None:
         raise refuse_doctype(self._parser.CurrentLineNumber)

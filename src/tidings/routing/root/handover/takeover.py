@@ -139,10 +139,11 @@ class TakeOver:
         )  # fmt: skip
         block = self._number(rest, progress)
         self._queue.append_block(block)
-        self._type_nodes.add(map(content_of, _payloads(rest).each()))
         self._counts.give_block(block)
         self._sources.advance(message.source, progress)
         self._sources.note(message.source, str(sender), self._context.now, len(rest))
+        # last, because the block is in the journal already: nothing that follows may be left out
+        self._type_nodes.add(map(content_of, _payloads(rest).each()))
 
     def _number(self, piece: Piece, progress: Progress) -> Block:
         """Resolve the nodes of notifications, and number the notifications. The numbers are not

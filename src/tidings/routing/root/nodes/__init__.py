@@ -26,9 +26,10 @@ from tidings.routing.root.nodes.placing import Placing
 from tidings.routing.root.nodes.set_aside import SetAside
 from tidings.routing.root.nodes.shared_objects import Parts
 from tidings.routing.root.nodes.territory import Territory
-from tidings.routing.root.nodes.type_nodes import TypeNodes
+from tidings.routing.root.nodes.type_nodes import AT_ONCE, TypeNodes
 
 __all__ = [
+    "AT_ONCE",
     "Ancestors",
     "FilterChecks",
     "Holding",

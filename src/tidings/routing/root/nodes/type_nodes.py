@@ -19,6 +19,8 @@ from tidings.routing.root.nodes.set_aside import SetAside
 from tidings.routing.root.nodes.shared_objects import NodePart, Parts
 from tidings.routing.root.ownership import CHANNEL
 
+AT_ONCE = 16  # the most nodes that are added in a turn; each takes about a millisecond
+
 Owners = dict[int, tuple[str, ...]]
 
 
@@ -46,19 +48,21 @@ class TypeNodes(NodePart):
     def has_room(self) -> bool:
         return len(self._nodes.kept) < self._most and not self._queue.failed
 
-    def add(self, contents: Iterable[bytes]) -> bool:
-        """Add nodes for the types of accepted notifications; return whether any was added. The
-        caller then tags the notifications again."""
-        found = False
-        if self.has_room:
-            for content in contents:
-                type_ = self._interests.type_of(content) if content else ""
-                if type_ and not self._has_node(type_):
-                    with self._problems.survive("add a node for a type"):
-                        found = self._add(type_) or found
-                    if not self.has_room:
-                        break
-        return found
+    def add(self, contents: Iterable[bytes], most: int = AT_ONCE) -> int:
+        """Add nodes for the types of accepted notifications; return how many were added. If there
+        are any, the caller tags the notifications again. At most `most` nodes are added, because
+        other links wait meanwhile: further types get theirs with a later notification. Never
+        raises."""
+        added = 0
+        with self._problems.survive("add nodes for types"):
+            if self.has_room and most:
+                for content in contents:
+                    type_ = self._interests.type_of(content) if content else ""
+                    if type_ and not self._has_node(type_):
+                        added += self._add(type_)
+                        if added >= most or not self.has_room:
+                            break
+        return added
 
     def _has_node(self, type_: str) -> bool:
         """Whether a type has a node, or can't have one."""

@@ -28,7 +28,7 @@ from tidings.routing.root.counts import Counts
 from tidings.routing.root.handover import Correcting, TagColumns
 from tidings.routing.root.handover.node_table import NodeTable
 from tidings.routing.root.interests import TaggedMany
-from tidings.routing.root.nodes import TypeNodes
+from tidings.routing.root.nodes import AT_ONCE, TypeNodes
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing.intake import Intake
 from tidings.routing.root.publishing.root_tagger import LARGEST, Tagger
@@ -148,7 +148,9 @@ class RunIntake:
                 return corrected
         try:
             found = self._tagger.tag_many(contents)
-            while self._type_nodes.add(_accepted(contents, found)):
+            left = AT_ONCE
+            while added := self._type_nodes.add(_accepted(contents, found), left):
+                left -= added
                 found = self._tagger.tag_many(contents)  # may reach further than before
             version = self._caches.version
             starts, nodes, fronts = self._tagger.relate_many(

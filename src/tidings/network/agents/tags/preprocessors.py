@@ -165,6 +165,8 @@ class Preprocessors:
             return
         random.shuffle(new)  # agents should choose different preprocessors
         for address in new[: max(0, MOST_LINKS - len(self._links))]:
+            if self._is_closed:  # while the last address was tried
+                return
             await self._connect(address)
         if self.refusal:
             self._settled.set()

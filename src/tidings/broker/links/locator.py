@@ -49,7 +49,7 @@ class Locator:
         self._asked = asyncio.Event()
         self.preprocessors = Preprocessors(
             send, hello, times, tls, show_token=show_token, remedy=REMEDY, pause=times.retry / 2,
-            changed=changed,
+            longest=times.resubscribe, changed=changed,
         )  # fmt: skip
 
     def ask(self, question: m.Locate) -> None:

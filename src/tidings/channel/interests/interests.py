@@ -58,10 +58,12 @@ class ArrayInterests:
         extra: ExtraFields | None = None,
         folder: Path | None = None,
         kind: Kind | None = None,
+        named: Sequence[tuple[bytes, int]] = (),
     ) -> None:
         """`interests` are the stored filters with their numbers, ascending; `last` is the highest
         number ever assigned. `extra` counts undeclared fields. Without a `folder`,
-        nothing is compiled. Without a `kind`, interests are filters on the `attributes`.
+        nothing is compiled. Without a `kind`, interests are filters on the `attributes`. `named`
+        are the interests of the named subscriptions, with their nodes; see `OwnTexts.share`.
 
         Filters with the same identity share a node. In a channel of topics, of types or of an
         application's class, a revision may make equal filters differ, so there each text has its
@@ -89,12 +91,14 @@ class ArrayInterests:
         self._tagging = Tagging(self._nodes, contents)
         name = kind.definition.kind
         self._own_texts = (
-            None if name == "content" else OwnTexts(name, self._nodes.text, self._filters.text)
+            None if name == "content" else OwnTexts(name, self._text_at, self._filters.text)
         )
         """Which nodes have which texts; None if all texts of a filter share its node."""
         for number, interest in stored:
             if number not in self.refused:
                 self._note(number, interest)
+        if self._own_texts is not None:
+            self._own_texts.share(named)
 
     def log_refused(self) -> None:
         """Log the stored filters that are refused now. Logging is a separate step, because
@@ -191,10 +195,9 @@ class ArrayInterests:
         found = self.alike(number)
         return found if self._own_texts is None else self._own_texts.select_like(found, number)
 
-    def share_texts(self, named: Iterable[tuple[bytes, int]]) -> None:
-        """Take the interests of the named subscriptions, with their nodes; see `OwnTexts.share`."""
-        if self._own_texts is not None:
-            self._own_texts.share(named)
+    def _text_at(self, number: int) -> str:
+        """The filter of a node in SQL."""
+        return self._nodes.text(number)
 
     def alike(self, number: int) -> list[int]:
         """The given node, and all other nodes with the same identity. Except in a

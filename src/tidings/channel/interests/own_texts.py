@@ -8,13 +8,13 @@ application may turn a text into any filter, so the text is the one that the sub
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from tidings.preprocessing import KindName
 from tidings.routing.protocol import (
     DEFAULT_DIALECT,
-    pack_interest,
     split_dialect,
+    split_related,
     unpack_interest,
 )
 
@@ -31,49 +31,64 @@ class OwnTexts:
         self._is_application = kind == _APPLICATION
         self._sql_of = sql_of
         self._read_sql = read_sql
-        self._written: dict[int, bytes] = {}  # the texts that the class of the application reads
-        self._shared: dict[bytes, int] = {}  # interest, as cursors have it -> node of another text
+        self._given: dict[int, bytes] = {}  # the interests of the nodes of an application
+        # interest, as cursors have it -> nodes of another text
+        self._shared: dict[bytes, set[int]] = {}
 
     def add(self, number: int, interest: bytes) -> None:
         """Note the text of a node."""
-        written = self._find_written(interest)
-        if written is not None:
-            self._written[number] = written
+        if self._is_application:
+            self._given[number] = interest
 
     def remove(self, number: int) -> None:
         """Forget a node."""
-        self._written.pop(number, None)
+        self._given.pop(number, None)
 
-    def share(self, given: Iterable[tuple[bytes, int]]) -> None:
+    def share(self, given: Sequence[tuple[bytes, int]]) -> None:
         """Take the interests of named subscriptions, with their nodes. Earlier releases gave the
         same node to all texts of an application that mean the same. A named subscription that has
-        such a node stays there, because at another node it would start over."""
+        such a node stays there, because at another node it would start over. If another named
+        subscription is at a node of the text itself, everybody who asks for the text gets this
+        node: a question for a node does not say who asks."""
         self._shared = {}
         if self._is_application:
+            own = {
+                label
+                for label, number in given
+                if number in self._given and _label(self._given[number]) == label
+            }
             for label, number in given:
-                written = self._written.get(number)
-                if written is None or label != _label(pack_interest(written, _APPLICATION)):
-                    self._shared[label] = number
+                if label not in own:
+                    self._shared.setdefault(label, set()).add(number)
 
     def select(self, numbers: Sequence[int], interest: bytes) -> list[int]:
-        """Those of some nodes with the same filter as an interest that also have its text."""
-        shared = self._shared.get(_label(interest)) if self._shared else None
+        """Those of some nodes with the same filter as an interest that also have its text, or are
+        shared with it."""
+        shared = self._shared.get(_label(interest), ()) if self._shared else ()
+        found = [one for one in numbers if one in shared]
+        if found:
+            return found
         written = self._find_written(interest)
         if written is None:
-            sql = self._read_sql(interest)
-            return [one for one in numbers if one == shared or self._has_sql(one, sql)]
-        return [one for one in numbers if one == shared or self._written.get(one) == written]
+            related = split_related(interest)
+            sql = self._read_sql(interest if related is None else related.exact)
+            return [one for one in numbers if self._has_sql(one, sql)]
+        return [one for one in numbers if self._written_at(one) == written]
 
     def select_like(self, numbers: Sequence[int], number: int) -> list[int]:
         """Those of some nodes with the same filter as a node that also have its text."""
-        written = self._written.get(number)
+        written = self._written_at(number)
         if written is None:
             sql = self._sql_of(number)
             return [one for one in numbers if self._has_sql(one, sql)]
-        return [one for one in numbers if self._written.get(one) == written]
+        return [one for one in numbers if self._written_at(one) == written]
 
     def _has_sql(self, number: int, sql: str) -> bool:
-        return number not in self._written and self._sql_of(number) == sql
+        return self._written_at(number) is None and self._sql_of(number) == sql
+
+    def _written_at(self, number: int) -> bytes | None:
+        given = self._given.get(number)
+        return None if given is None else self._find_written(given)
 
     def _find_written(self, interest: bytes) -> bytes | None:
         """The text that the class of the application reads; None for all other interests."""

@@ -40,10 +40,11 @@ class RelatedArrayInterests(ArrayInterests):
         extra: ExtraFields | None,
         folder: Path | None,
         kind: Kind,
+        named: Sequence[tuple[bytes, int]] = (),
     ) -> None:
         stored = list(interests)
         exact = [one for one in stored if split_related(one[1]) is None]
-        super().__init__(None, exact, last, limits, extra, folder, kind)
+        super().__init__(None, exact, last, limits, extra, folder, kind, named)
         self.relations = ChannelRelations(settings, kind, limits.content_bytes)
         self.relating = self.relations
         self._stored: dict[int, bytes] = {}
@@ -54,6 +55,8 @@ class RelatedArrayInterests(ArrayInterests):
                 except TidingsError as problem:
                     text = unpack_interest(interest)[0].decode(errors="replace")
                     self.refused[number] = SetAsideFilter(text, str(problem))
+        if self._own_texts is not None:
+            self._own_texts.share(named)  # again: now it has the texts of the related nodes too
 
     # -- filters -------------------------------------------------------------------------------
 
@@ -70,20 +73,33 @@ class RelatedArrayInterests(ArrayInterests):
     def _add(self, number: int, interest: bytes) -> None:
         given = split_related(interest)
         assert given is not None
-        exact = super().look_up(given.exact)[1]
+        filter_ = self._filters.read(given.exact)
+        exact = self._number_of(given.exact, filter_)
+        if exact is None:  # earlier releases placed it on a node of another text
+            exact = min(self._nodes.numbers_of(filter_.key), default=None)
         if exact is None:
             raise TidingsError("found no exact node of the filter, expected one below this node")
-        self.relations.add(number, exact, self._filters.read(given.exact), given.least)
+        self.relations.add(number, exact, filter_, given.least)
         self._stored[number] = interest
+        if self._own_texts is not None:
+            self._own_texts.add(number, interest)
 
     def look_up(self, interest: bytes) -> tuple[bytes, int | None]:
         given = split_related(interest)
         if given is None:
             return super().look_up(interest)
-        key, exact = super().look_up(given.exact)
-        self.relations.check(self._filters.read(given.exact), given.least)
-        node = None if exact is None else self.relations.chains.find(exact, given.least)
-        return _key(key, given.least), node
+        filter_ = self._filters.read(given.exact)
+        self.relations.check(filter_, given.least)
+        # the text is that of the related node itself; its exact node may have another one
+        chains = map(self.relations.chains.chain, self._nodes.numbers_of(filter_.key))
+        found = [one.node for chain in chains for one in chain if one.least == given.least]
+        if found and self._own_texts is not None:
+            found = self._own_texts.select(found, interest)
+        return _key(filter_.key, given.least), min(found, default=None)
+
+    def _text_at(self, number: int) -> str:
+        given = split_related(self._stored.get(number, b""))
+        return super()._text_at(number) if given is None else self._filters.text(given.exact)
 
     def place_at(
         self, interest: bytes, key: bytes, above: Sequence[int], below: Sequence[int],
@@ -188,6 +204,8 @@ class RelatedArrayInterests(ArrayInterests):
             return super().remove(number)
         self.relations.remove(number)
         del self._stored[number]
+        if self._own_texts is not None:
+            self._own_texts.remove(number)
         return self.take_number()
 
     def set_aside(self, numbers: Iterable[int]) -> None:

@@ -59,16 +59,19 @@ class Preprocessors:
         show_token: bool = False,
         remedy: str = OF_AGENTS,
         pause: float = 0.0,
+        longest: float = 0.0,
         changed: Callable[[bool], None] = lambda _: None,
     ) -> None:
         """`send` sends a message to the router; False if there is no link. `tls` is the context of
         the link to the router. With `show_token`, preprocessors see the token of `hello` if the
         router signs no tickets. Without it, the message of a refusal ends with the text `remedy`.
-        While there is no preprocessor, the agent searches every `pause` seconds. `changed` is
-        called with True when a preprocessor has been found, and with False when the last one has
-        been lost."""
+        While there is no preprocessor, the agent searches every `pause` seconds; if `longest` is
+        longer, the pause doubles after each search, up to `longest` seconds. `changed` is called
+        with True when a preprocessor has been found, and with False when the last one has been
+        lost."""
         self._show_token, self._remedy = show_token, remedy
         self._pause = pause or times.retry / 10
+        self._longest = max(self._pause, longest)
         self._changed = changed
         self._send = send
         self._hello = hello
@@ -137,14 +140,19 @@ class Preprocessors:
 
     async def seek_forever(self) -> None:
         """Look for preprocessors, and keep links to them."""
+        pause = self._pause
         while True:
             self._sought += 1
             self._send(m.Seek(self._sought))
             for link in self._links.values():
                 link.send(m.Trace(0))  # a keep-alive: silent agents are disconnected
             await self._present_next()
-            enough = bool(self._links)
-            await asyncio.sleep(self._times.resubscribe if enough else self._pause)
+            if self._links:
+                pause = self._pause
+                await asyncio.sleep(self._times.resubscribe)
+            else:
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, self._longest)
 
     async def wait_for_any(self, seconds: float) -> bool:
         """Wait for a link to a preprocessor. Return False if none is found in time, or if all known
@@ -165,6 +173,8 @@ class Preprocessors:
             return
         random.shuffle(new)  # agents should choose different preprocessors
         for address in new[: max(0, MOST_LINKS - len(self._links))]:
+            if self._is_closed:  # while the last address was tried
+                return
             await self._connect(address)
         if self.refusal:
             self._settled.set()

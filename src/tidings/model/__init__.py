@@ -12,7 +12,8 @@
     gc_pause.py  a pause of the garbage collector, for bulk work
     pandas_block.py    keeps pandas out of the processes of nodes
 
-Adding an attribute type starts in types.py and touches many rooms; CONTRIBUTING.md lists them.
+Adding an attribute type starts in types.py. If its values belong to an existing family (a UUID can
+be a string), sets and rank spaces stay as they are; CONTRIBUTING.md lists the rooms to touch.
 This room imports no other room, and every room may import it. Users get the errors from `tidings`.
 Start at values.py: its docstring defines the order of all values.
 """

@@ -13,8 +13,8 @@
     message_merging.py   merges adjacent messages of the same kind
     stored_interest.py   an interest with its dialect, as it is stored
     digests.py           digests of sets, which show that one end of a link missed a message
-    limits.py            limits on what others can make a node keep and do: the `[limits]` table of
-                         a router's file
+    limits.py            limits on what others can make a node keep and do; enforced where it is
+                         kept: forwarding/, root/, channel/interests, store/journal, broker/
     times.py             the intervals and timeouts of routers, subscribers and publishers
     lineage.py           the lives of a rendezvous point, and whether it still has what it sent
 
@@ -23,8 +23,8 @@ below, broker/admission/permissions.py decides who may send a message, and broke
 queue it waits in. The tables `_UP` (forwarding/downstream.py) and `_DOWN` (forwarding/router.py)
 list the handlers; root/ and clients/ have handlers of their own. Nodes handle messages about
 channels in channels/: Open, Close and Closed in channels/channels.py, Pulse and Repeat in
-channels/channel_link.py, Credit in channels/node_links.py. They handle all other messages of a link
-in broker. Agents handle the messages of a link in network/agents.
+channels/channel_link.py, Credit in channels/node_links.py; all other messages of a link in
+broker/server.py, broker/connections.py and broker/preprocessors. Agents: network/agents.
 
 This folder is for other rooms, not for users. Import `messages` and `frames` as modules
 (`messages.Publish`). Start at messages/upward.py.

@@ -5,13 +5,19 @@ from __future__ import annotations
 import random
 
 import msgspec
+import pyarrow as pa
 import pytest
 from tests.filters.strategies import event as random_event, schema
 from tests.matching.test_matcher import random_filters
 from tests.repeats import draws, rounds
 
 from tidings.channel.interests import ArrayInterests
-from tidings.channel.interests.computing import MOST_NEEDED, Computing, find_required_attribute
+from tidings.channel.interests.computing import (
+    MOST_INDEXED,
+    MOST_NEEDED,
+    Computing,
+    find_required_attribute,
+)
 from tidings.channel.interests.index_kinds import computes
 from tidings.filters import parse
 from tidings.model import NotificationError
@@ -54,6 +60,30 @@ def test_one_filter_each_is_no_reason() -> None:
     text = "timeout 7 " + "nothing of it " * 70_000
     for _ in range(3):
         assert many.tag({"s": text}) == ([8], {})
+
+
+def test_a_batch_adds_only_some_filters_to_its_index(seed: int) -> None:
+    """The event loop waits meanwhile. Until all are added, notifications are matched one by one."""
+    rng, count = random.Random(seed), 2 * MOST_INDEXED + 5
+    computing = Computing(1.0)
+    filters = {at: parse(f"length(s) > {at % 40} AND n = {at % 7}") for at in range(count)}
+    for at, one in filters.items():
+        computing.add(at, one)
+    rows = [{"s": "x" * rng.randrange(50), "n": rng.randrange(9)} for _ in range(30)]
+    batch = pa.RecordBatch.from_pylist(rows)
+    assert computing.match_batch(batch, 60.0) is None
+    for gone in (0, 1, count - 1):  # the last one still waits
+        computing.remove(gone)
+        del filters[gone]
+    assert computing.match_batch(batch, 60.0) is None
+    for new in (count, count + 1):
+        found = computing.match_batch(batch, 60.0)
+        assert found is not None
+        matches = {(at, n) for at, row in enumerate(rows) for n, one in filters.items()
+                   if one.matches(row)}  # fmt: skip
+        assert set(zip(found[0].tolist(), found[1].tolist(), strict=True)) == matches
+        filters[new] = parse("length(s) > 3")
+        computing.add(new, filters[new])
 
 
 def test_who_spends_most_is_not_who_has_most() -> None:

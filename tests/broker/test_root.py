@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.broker.networks import BRIEF, at, payloads, running, started, stopped
 from tests.waiting import until
 
 from tidings.broker.config import load_config, make_node
-from tidings.broker.root_node import RootNode
+from tidings.broker.root_node import TEND_PAUSE, RootNode
 from tidings.model import EnvironmentProblem
 from tidings.network.agent import Refusal, connect
 from tidings.store.journal import FileJournal
@@ -46,6 +47,30 @@ def test_errors_while_nothing_can_be_written(
             async with agent.subscribe("n >= 1"):
                 pass
         await stopped(network)
+
+    running(work)
+
+
+def test_a_write_soon_after_a_check_is_followed_by_another_check() -> None:
+    """Otherwise, work that becomes due with the last write would wait for the next frame."""
+    checks: list[int] = []  # how many writes had ended
+    writes: list[int] = []
+    root = object.__new__(RootNode)
+    root._checked = root._tended = float("-inf")
+    root._check = root._tending = None
+    fakes = {"_recompiling": SimpleNamespace(tend=lambda _: checks.append(len(writes))),
+             "_interests": None, "journal": SimpleNamespace(is_due=False)}  # fmt: skip
+    vars(root).update(fakes)
+
+    async def work() -> None:
+        for number in range(5):
+            writes.append(number)
+            root._tend()
+        assert len(checks) == 1
+        await until(lambda: len(checks) == 2)
+        assert checks[1] == 5
+        await asyncio.sleep(3 * TEND_PAUSE)
+        assert len(checks) == 2  # one check for all of them
 
     running(work)
 

@@ -325,6 +325,32 @@ def test_an_odd_notification_comes_first() -> None:
     assert not found.odd
 
 
+def test_names_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A publisher whose notifications each have other attributes does not make the columns be built
+    again and again, and others are still read."""
+    built: list[int] = []
+    learn = EventColumns._learn
+
+    def noted(self: EventColumns, kinds: dict[str, type]) -> None:
+        built.append(len(kinds))
+        learn(self, kinds)
+
+    monkeypatch.setattr(EventColumns, "_learn", noted)
+    columns, good = EventColumns(), [b'{"n": 1}'] * 100
+    assert columns.read(good) is not None
+    built.clear()
+    for at in range(60):
+        assert columns.read([b'{"name%d": 1}' % (1000 * at + one) for one in range(1000)]) is None
+    assert built == [0] * 4  # after 4, 12, 28 and 60 failures
+    assert columns.read(good) is not None
+    # the names of a whole batch are learned at once, and the wait is short again
+    assert columns.read([b'{"name%d": null, "n": 2}' % (at % 200) for at in range(1000)])
+    assert built[4:] == [1, 201]
+    for _ in range(4):
+        assert columns.read([b'{"n": "x"}'] * 100) is None
+    assert built[6:] == [0]
+
+
 def test_filters_that_compute_for_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are matched notification by notification, and the batch ends when that takes too
     long."""

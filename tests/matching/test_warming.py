@@ -63,6 +63,21 @@ for number in range(40):
         interests.seal_recent()
     tagged = interests.tag_many([b'{"x": %d, "y": 5}' % (at % 7) for at in range(120)])
 assert len(tagged.nodes)
+
+from tidings import parse
+from tidings.matching.write_buffer import WriteBuffer
+import pyarrow as pa
+
+buffer = WriteBuffer()
+buffer.add(0, parse("s = 'v' AND t > 'w' AND b").form)
+for values in (["v", "x"], [None, None], ["", ""]):
+    for kind in (pa.string(), pa.large_string()):
+        column = pa.array(values, kind)
+        columns = [column, column, pa.array([True, False])]
+        batch = pa.RecordBatch.from_arrays(columns, ["s", "t", "b"])
+        buffer.find_rows(batch)
+        # the buffers of this one are read-only
+        buffer.find_rows(pa.ipc.read_record_batch(batch.serialize(), batch.schema))
 assert signatures() == before, (before, signatures())
 """
 

@@ -143,6 +143,7 @@ class RootNode(Server):
         self._tending: asyncio.Task[None] | None = None
         self._tended = float("-inf")  # when maintaining the journal last failed
         self._checked = float("-inf")  # when it was last checked whether that is due
+        self._check: asyncio.TimerHandle | None = None  # the next check, if one is planned
         self._takes_parts = False  # are the kernels for parts and runs loaded?
         self._tried = 0.0  # when a restart of the machine was last tried
         self._recompiling = Recompiling()
@@ -659,6 +660,8 @@ class RootNode(Server):
         await self._helpers.stop()
         tasks = [one for one in (self._writing, self._tending) if one is not None]
         await asyncio.gather(*tasks, return_exceptions=True)
+        if self._check is not None:
+            self._check.cancel()
         await self._recompiling.stop()
         self.journal.close()
 
@@ -720,13 +723,20 @@ class RootNode(Server):
     def _tend(self) -> None:
         """Maintain the journal and recompile the filters in the background, if that is due. The
         check visits all segments of the journal, so it is not repeated after every write."""
-        if self.now - self._checked < TEND_PAUSE:
+        wait = self._checked + TEND_PAUSE - self.now
+        if wait > 0:  # nothing else may call this until the next frame arrives
+            if self._check is None:
+                self._check = asyncio.get_running_loop().call_later(wait, self._tend_again)
             return
         self._checked = self.now
         self._recompiling.tend(self._interests)
         at_work = self._tending is not None and not self._tending.done()
         if not at_work and self.now - self._tended > TEND_AGAIN and self.journal.is_due:
             self._tending = asyncio.get_running_loop().create_task(self._tend_now())
+
+    def _tend_again(self) -> None:
+        self._check = None
+        self._tend()
 
     async def _tend_now(self) -> None:
         try:

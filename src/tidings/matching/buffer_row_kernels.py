@@ -1,8 +1,8 @@
 """The hot loop over the rows of a batch: which rows may match one of a few filters?
 
-    numbers     float64 [K, R]: for each column of the batch, the values as doubles
+    numbers     float64 [K, R]: for each column of the batch, the values as doubles, in their order
     hashes      int64 [K, R]: the hashes of strings
-    kinds       uint8 [K, R]: NOTHING, NUMBER, STRING or ANYTHING
+    kinds       uint8 [K, R]: the kinds of the values
 
 The kernels keep the GIL: they are short, and waiting for the GIL afterwards would take longer.
 """
@@ -15,15 +15,24 @@ from tidings.matching.jit.kernel_compiler import short_kernel
 from tidings.matching.rank_space.rank_kernels import hash_bytes
 
 # Kinds of values, and of intervals. NOTHING: null or absent. ANYTHING: matches all but NOTHING.
-NOTHING, NUMBER, STRING, ANYTHING = range(4)
+# STRING: as an interval, one string, compared by hash. STRINGS: an interval of strings.
+NOTHING, NUMBER, STRING, ANYTHING, STRINGS, BOOLEAN, TIME = range(7)
+PREFIX = 6  # a string is compared by this many bytes; a double holds them exactly
 
 
 @short_kernel
-def hash_strings(data, offsets, out):  # type: ignore[no-untyped-def]
-    """The hash of each string data[offsets[i] : offsets[i + 1]]; data uint8, offsets int64, out
-    int64."""
-    for at in range(out.shape[0]):
-        out[at] = hash_bytes(data, offsets[at], offsets[at + 1])
+def hash_strings(data, offsets, hashes, numbers):  # type: ignore[no-untyped-def]
+    """The hash and the first bytes, as a number, of each string data[offsets[i] : offsets[i + 1]].
+    data uint8, read-only; offsets int64, read-only; hashes int64; numbers float64."""
+    for at in range(hashes.shape[0]):
+        first, last = offsets[at], offsets[at + 1]
+        hashes[at] = hash_bytes(data, first, last)
+        number = 0.0
+        for place in range(first, first + PREFIX):
+            number *= 256.0
+            if place < last:
+                number += data[place]
+        numbers[at] = number
 
 
 @short_kernel
@@ -36,12 +45,12 @@ def may_take(first, last, kind, low, high, hashes, value_kind, number, hash_):  
     for at in range(first, last):
         if kind[at] == ANYTHING:
             return True
-        if kind[at] == value_kind:
-            if value_kind == STRING:
-                if hashes[at] == hash_:
-                    return True
-            elif low[at] <= number <= high[at]:
-                return True
+        if kind[at] == STRING:
+            is_inside = hashes[at] == hash_
+        else:
+            is_inside = low[at] <= number <= high[at]
+        if is_inside and (kind[at] == value_kind or (kind[at] == STRINGS and value_kind == STRING)):
+            return True
     return False
 
 

@@ -54,6 +54,7 @@ class WriteBuffer:
         if number is None:
             return
         self._index.discard(number, self._forms.pop(number)[1])
+        self._rows.discard(number)
         other = self._other_forms.pop(number, None)
         if other is not None:
             self._others.discard(number, other)
@@ -67,13 +68,11 @@ class WriteBuffer:
 
     def find_rows(self, batch: pa.RecordBatch) -> Array:
         """A Boolean for each row: whether a filter may match it. Only the rows that may match have
-        to be read as events. Cost: one pass over each column that filters test, and for each filter
-        whose attributes are all there, one pass over the rows. A null in the batch may also
-        represent an absent value."""
+        to be read as events. Cost: one pass over each column that filters test, and for each box of
+        those that `BufferRows` takes, if its attributes are all there, one pass over the rows. A
+        null in the batch may also represent an absent value."""
         for number, form in self._unsorted.items():
-            if BufferRows.takes(form):
-                self._rows.add(form)
-            else:
+            if not self._rows.add(number, form):
                 self._others.add(number, form)
                 self._other_forms[number] = form
         self._unsorted.clear()

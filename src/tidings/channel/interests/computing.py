@@ -16,7 +16,9 @@ need the same attribute form a group, which has its own matcher. Notifications w
 are never matched against the group.
 
 A batch is matched with all filters at once, as columns, within a limit for the whole batch. If it
-takes longer, its notifications are matched one by one, each with its own limit.
+takes longer, its notifications are matched one by one, each with its own limit. The same happens
+while new filters wait for the index for batches: each batch adds only some, because the event loop
+waits meanwhile.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import contextlib
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -57,6 +60,7 @@ COLD = 4  # in the first attempt, caches may be empty, so each owner gets this m
 ROOM = 2  # matching all filters at once may take this many times their last total time
 MOST = 1.0  # seconds after which a notification is refused, even if owners have time left
 PAUSE = 1.0  # seconds until the filters are matched with a batch again, after it took too long
+MOST_INDEXED = 128  # the most filters that one batch adds to the index for batches
 MOST_NEEDED = 64  # the most attributes that get their own matcher, of about 10 KB
 
 Array = npt.NDArray[Any]
@@ -90,7 +94,8 @@ class Computing:
         self._all = seconds
         self._filters: dict[int, KeptFilter] = {}
         self._matchers: dict[str | None, Matcher] = {}
-        self._together: Matcher | None = None  # all filters, once there was a batch
+        self._together: Matcher | None = None  # all filters, once there were batches
+        self._waiting: dict[int, None] = {}  # filters that are not in there yet
         self._next_try = 0.0  # batches are not matched together before this time
 
     def __contains__(self, number: int) -> bool:
@@ -106,15 +111,16 @@ class Computing:
             self._matchers.setdefault(needs, Matcher(engine=RECENT_ENGINE))
         self._matchers[needs].add(number, filter_)
         self._filters[number] = KeptFilter(filter_, needs)
-        if self._together is not None:
-            self._together.add(number, filter_)
+        self._waiting[number] = None
         self.calls.add(number, filter_.form)
 
     def remove(self, number: int) -> None:
         needs = self._filters[number].needs
         matcher = self._matchers[needs]
         matcher.remove(number)
-        if self._together is not None:
+        if number in self._waiting:
+            del self._waiting[number]
+        elif self._together is not None:
             self._together.remove(number)
         del self._filters[number]
         self.calls.discard(number)
@@ -152,10 +158,11 @@ class Computing:
             return None
         if self._together is None:
             self._together = Matcher(engine=RECENT_ENGINE)
-            for number, kept in self._filters.items():
-                self._together.add(number, kept.filter)
+        for number in [*islice(self._waiting, MOST_INDEXED)]:
+            self._together.add(number, self._filters[number].filter)
+            del self._waiting[number]
         try:
-            if self._together.null_paths():
+            if self._together.null_paths() or self._waiting:  # the former indexes what was added
                 return None
             with limit_work(time.thread_time, seconds, time.monotonic):
                 return self._together.match_pairs(batch)

@@ -14,13 +14,14 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from tidings.channel.interests.nodes import Nodes
-from tidings.channel.interests.reading import Filters
+from tidings.channel.interests.reading import MOST_KEPT, Filters
 from tidings.filters import Filter
 from tidings.matching.jit import shorten_turns
 from tidings.model import TidingsError
 
 GROUP = 256  # how many filters are prepared together at a start
 AHEAD = 3  # how many groups are prepared while one is placed
+GROUP_BYTES = MOST_KEPT // (AHEAD + 2)  # a group of more bytes is split, so that all are kept
 
 
 def prepare(nodes: Nodes, filters: Filters, interests: Sequence[bytes]) -> list[float]:
@@ -50,15 +51,27 @@ def prepare_ahead(
 ) -> Iterator[Sequence[bytes]]:
     """Yield the interests in groups that were prepared. Meanwhile, a thread prepares the
     next groups."""
-    groups = (interests[at : at + GROUP] for at in range(0, len(interests), GROUP))
     with ThreadPoolExecutor(1) as thread:
         waiting: deque[tuple[Sequence[bytes], Future[list[float]]]] = deque()
-        for group in groups:
+        for group in _groups_of(interests):
             waiting.append((group, thread.submit(prepare, nodes, filters, group)))
             if len(waiting) > AHEAD:
                 yield _take(waiting)
         while waiting:
             yield _take(waiting)
+
+
+def _groups_of(interests: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """Groups of at most GROUP interests, and of at most GROUP_BYTES bytes if they have more than
+    one."""
+    first = size = 0
+    for at, interest in enumerate(interests):
+        size += len(interest)
+        if at > first and (at - first == GROUP or size > GROUP_BYTES):
+            yield interests[first:at]
+            first, size = at, len(interest)
+    if first < len(interests):
+        yield interests[first:]
 
 
 def _take(waiting: deque[tuple[Sequence[bytes], Future[list[float]]]]) -> Sequence[bytes]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Lock
+
 from tidings.channel.interests.compiled import Setting
 from tidings.filters import Filter
 from tidings.model import NotificationError, TidingsError
@@ -19,21 +21,26 @@ class Filters:
         self._last: tuple[bytes, Filter] | None = None
         self._kept: dict[bytes, Filter | TidingsError] = {}
         self._kept_bytes = 0
+        self._keeping = Lock()  # a thread keeps filters while another reads them
 
     def keep(self, interest: bytes, found: Filter | TidingsError) -> None:
         """Keep a parsed filter until it is read. If the filter is invalid, keep the problem:
         finding the problem again could take as long as reading the filter."""
-        if self._kept_bytes > MOST_KEPT:  # many kept filters were never read: forget them all
-            self._kept, self._kept_bytes = {}, 0
-        self._kept[interest] = found
-        self._kept_bytes += len(interest)
+        with self._keeping:
+            if self._kept_bytes > MOST_KEPT:  # many kept filters were never read: forget them all
+                self._kept, self._kept_bytes = {}, 0
+            if interest not in self._kept:
+                self._kept_bytes += len(interest)
+            self._kept[interest] = found
 
     def read(self, interest: bytes) -> Filter:
         if self._last is not None and self._last[0] == interest:
             return self._last[1]
-        kept = self._kept.pop(interest, None)
+        with self._keeping:
+            kept = self._kept.pop(interest, None)
+            if kept is not None:
+                self._kept_bytes -= len(interest)
         if kept is not None:
-            self._kept_bytes -= len(interest)
             if isinstance(kept, TidingsError):
                 raise kept.with_traceback(None)
             self._last = interest, kept

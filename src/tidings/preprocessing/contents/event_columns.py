@@ -36,11 +36,10 @@ from tidings.matching.json_columns import KINDS, JsonReader
 from tidings.preprocessing.contents.declared_columns import make_columns
 
 MOST_NAMES = 256  # the most attributes that may be learned
-MOST_LEARNED = 8  # at most this many notifications of a batch add attributes to the class
 MOST_ODD = 8  # no batch is built if more than one in MOST_ODD notifications would be left out
-MOST_FAILURES = (
-    4  # after so many, columns are learned anew: an odd notification may have come first
-)
+# After so many failures, columns are learned anew: an odd notification may have come first. The
+# number doubles each time, up to a limit, until a batch is read.
+MOST_FAILURES, LONGEST_WAIT = 4, 256
 EXACT = 2.0**53  # below this number, a double represents every whole number exactly
 
 _decode = msgspec.json.Decoder(dict[str, object]).decode
@@ -88,6 +87,7 @@ class EventColumns:
         self._uses_learned = extra == "open"  # filters may test undeclared attributes
         self._counts = attributes is not None and extra in ("keep", "open")
         self._failures = 0  # batches in a row that could not be read
+        self._wait = MOST_FAILURES  # after so many, columns are learned anew
         self._learn({})
 
     def read(self, contents: Sequence[bytes]) -> Read | None:
@@ -96,28 +96,33 @@ class EventColumns:
         if not self._can_read:
             return None
         found = self._read_plain(contents) or self._read_any(contents)
-        self._failures = 0 if found is not None else self._failures + 1
-        if self._failures == MOST_FAILURES:
-            self._failures = 0
+        if found is not None:
+            self._failures, self._wait = 0, MOST_FAILURES
+            return found
+        self._failures += 1
+        if self._failures >= self._wait:
+            self._failures, self._wait = 0, min(2 * self._wait, LONGEST_WAIT)
             self._learn({})
-        return found
+        return None
 
     def _read_plain(self, contents: Sequence[bytes]) -> Read | None:
         """Read columns with kernels; None if the kernels can't read many of the notifications."""
-        while self._reader is not None:
-            found = self._reader.read(contents)
-            if found is None:
-                return None
-            learned = [self._learn_from(contents[at]) for at in found.odd[:MOST_LEARNED]]
-            if not any(learned):
-                odd, columns = set(found.odd), found.batch.columns
-                if self._declared is not None:
-                    odd |= self._declared.read_texts(columns)
-                if MOST_ODD * len(odd) > len(contents):
-                    return None
-                named = found.named[len(self._names) :].sum(axis=0)
-                return self._finish(columns, odd, named, is_mixed=found.is_mixed)
-        return None
+        if self._reader is None:
+            return None
+        found = self._reader.read(contents)
+        if found is not None and found.odd:
+            some = [contents[at] for at in found.odd]
+            if self._learn_from(some, len(contents)) and self._reader is not None:
+                found = self._reader.read(contents)
+        if found is None:
+            return None
+        odd, columns = set(found.odd), found.batch.columns
+        if self._declared is not None:
+            odd |= self._declared.read_texts(columns)
+        if MOST_ODD * len(odd) > len(contents):
+            return None
+        named = found.named[len(self._names) :].sum(axis=0)
+        return self._finish(columns, odd, named, is_mixed=found.is_mixed)
 
     def _finish(
         self, columns: list[Any], odd: set[int], named: npt.NDArray[np.int64], *, is_mixed: bool
@@ -134,16 +139,16 @@ class EventColumns:
         them."""
         records: list[Any] = []
         odd: set[int] = set()
-        learned = 0
+        has_learned = False
         while len(records) < len(contents):
             try:
                 records += map(self._decode, contents[len(records) :])
             except _REFUSALS:  # `records` has all notifications before the refused one
-                learned += 1
-                if learned <= MOST_LEARNED and self._learn_from(contents[len(records)]):
-                    records.clear()
-                    odd.clear()
-                    continue
+                if not has_learned:
+                    has_learned = True
+                    if self._learn_from(contents[len(records) :], len(contents)):
+                        records.clear()
+                        continue
                 odd.add(len(records))
                 if MOST_ODD * len(odd) > len(contents):
                     return None
@@ -172,29 +177,45 @@ class EventColumns:
             return None
         return self._finish(columns, odd, named, is_mixed=self._uses_learned)
 
-    def _learn_from(self, content: bytes) -> bool:
-        """Learn the attributes of a notification; False if the notification still can't be read."""
+    def _learn_from(self, contents: Sequence[bytes], total: int) -> bool:
+        """Learn the attributes of notifications, out of a batch of `total`. False if nothing is
+        new, or if the batch could not be read even then. All are learned at once, because building
+        a class takes milliseconds if it has many attributes."""
+        kinds, odd = self._kinds, 0
+        for content in contents:
+            more = self._add_kinds(kinds, content)
+            odd += more is None
+            if MOST_ODD * odd > total:
+                return False
+            kinds = kinds if more is None else more
+        if kinds == self._kinds:
+            return False
+        self._learn(kinds)
+        return True
+
+    def _add_kinds(self, kinds: dict[str, type], content: bytes) -> dict[str, type] | None:
+        """The kinds, with those of a notification; None if they don't agree."""
         try:
             event = _decode(content) if self._learns else {}
         except _REFUSALS:
-            return False
-        kinds = dict(self._kinds)
+            return None
+        added: dict[str, type] = {}
         for name, value in event.items():
             if self._declared is not None and name in self._declared.readers:
                 continue
             kind, known = type(value), kinds.get(name, type(None))
             if kind not in _TYPES and self._uses_learned:
-                return False  # a list or an object
+                return None  # a list or an object
             if known is type(None) or (known is int and kind is float):
-                kinds[name] = kind if kind in _TYPES else object
+                added[name] = kind if kind in _TYPES else object
             elif kind is not known and not (kind is type(None) or (known is float and kind is int)):
                 if self._uses_learned:
-                    return False
-                kinds[name] = object
-        if kinds == self._kinds or len(kinds) > MOST_NAMES:
-            return False
-        self._learn(kinds)
-        return True
+                    return None
+                added[name] = object
+        if all(kinds.get(name) is kind for name, kind in added.items()):
+            return kinds
+        found = kinds | added
+        return found if len(found) <= MOST_NAMES else None
 
     def _learn(self, kinds: dict[str, type]) -> None:
         self._kinds: dict[str, type] = kinds

@@ -126,7 +126,7 @@ def test_the_same_as_one_by_one(
     one, many = (LimitedRoot(tmp_path / name, limits, case.attributes) for name in ("one", "many"))
     stamps = {"ann/1": 0, "bob/1": 0, "cy": 0}
     blocks = 0
-    for step in draws(12, lambda: blocks or kind == "open structs"):
+    for step in draws(12, lambda: blocks or kind == "one by one"):
         for text in chance.sample(case.texts, 4) if step < 6 else ():
             assert one.want(text) == many.want(text)
         if chance.random() < 0.3:  # publishers repeat what was not acknowledged
@@ -139,7 +139,7 @@ def test_the_same_as_one_by_one(
         if chance.random() < 0.7:
             assert many.sync() == one.sync()
     assert many.sync() == one.sync()
-    assert blocks or kind == "open structs", "nothing was taken many at a time"
+    assert blocks or kind == "one by one", "nothing was taken many at a time"
     _are_alike(one, many)
     one.restart()
     many.restart()
@@ -285,7 +285,7 @@ def test_tags_of_many_against_tags_of_each(
             assert counts[0] == counts[1]
 
 
-NOT_TOGETHER = ("nested", "changing", "open structs")
+NOT_TOGETHER = ("nested", "changing", "one by one")
 
 
 @pytest.mark.parametrize("name", [one for one in CASES if one not in NOT_TOGETHER])

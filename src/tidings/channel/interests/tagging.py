@@ -135,14 +135,15 @@ class Tagging:
         if found is None:
             return None
         graph, refused = self._nodes.graph, computed.refused
+        left_out = [at for at in events.odd if at < len(contents)]
         if read.extra is not None:
             counts = read.extra.copy()
-            counts[[*refused]] = 0
+            counts[[*refused, *left_out]] = 0  # the latter are counted when they are tagged
             self._contents.count_extra_fields(counts)
         starts, places = graph.lowest_lists(*found)
         nodes = _sort_rows(starts, graph.numbers[places])
         odd = {at: list[int]() for at in refused}
-        odd |= {at: self._tag_or_refuse(contents[at], at, refused) for at in read.odd}
+        odd |= {at: self._tag_or_refuse(contents[at], at, refused) for at in left_out}
         if odd:
             starts, nodes = _replace_rows(starts, nodes, dict(sorted(odd.items())))
         return TaggedMany(starts, nodes, refused)

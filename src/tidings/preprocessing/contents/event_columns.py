@@ -33,7 +33,7 @@ import pyarrow as pa
 
 from tidings.filters import Attributes
 from tidings.matching.json_columns import KINDS, JsonReader
-from tidings.preprocessing.contents.declared_columns import make_columns
+from tidings.preprocessing.contents.declared_columns import is_field_name, make_columns
 
 MOST_NAMES = 256  # the most attributes that may be learned
 MOST_LEARNED = 8  # at most this many notifications of a batch add attributes to the class
@@ -182,6 +182,8 @@ class EventColumns:
         for name, value in event.items():
             if self._declared is not None and name in self._declared.readers:
                 continue
+            if not is_field_name(name):
+                return False
             kind, known = type(value), kinds.get(name, type(None))
             if kind not in _TYPES and self._uses_learned:
                 return False  # a list or an object
@@ -197,14 +199,15 @@ class EventColumns:
         return True
 
     def _learn(self, kinds: dict[str, type]) -> None:
-        self._kinds: dict[str, type] = kinds
+        """Prepare both ways of reading for these undeclared attributes. If this raises, the
+        attributes known so far remain."""
         declared = self._declared
-        self._reader: JsonReader | None = None
+        reader: JsonReader | None = None
         plain = {} if declared is None else declared.plain
         if plain is not None and (plain or kinds):
             # a kernel can't skip a value of any type, so it finds such an attribute odd
             learned = {name: type(None) if one is object else one for name, one in kinds.items()}
-            self._reader = JsonReader(plain | learned)
+            reader = JsonReader(plain | learned)
         hints: list[tuple[Any, Any]] = []  # with the default
         if declared is not None:
             hints = [(one.hint(), None) for one in declared.readers.values()]
@@ -212,11 +215,14 @@ class EventColumns:
         hints += [(Union[_TYPES[one], None, more], missing) for one in kinds.values()]  # noqa: UP007
         fields = [(f"f{at}", *one) for at, one in enumerate(hints)]
         names = {f"f{at}": name for at, name in enumerate([*self._names, *kinds])}
-        self._getters = [attrgetter(name) for name in names]
-        self._record = msgspec.defstruct(
+        record = msgspec.defstruct(
             "Attributes", fields, rename=names, forbid_unknown_fields=True, gc=False
         )
-        self._decode = msgspec.json.Decoder(self._record).decode
+        self._decode = msgspec.json.Decoder(record).decode
+        self._record = record
+        self._getters = [attrgetter(name) for name in names]
+        self._kinds: dict[str, type] = kinds
+        self._reader = reader
 
 
 def _column(kind: type, values: list[Any]) -> Any:

@@ -1,0 +1,141 @@
+"""Notifications for which columns could easily give other tags: tags of many against tags of each,
+in compiled nodes and in recent ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidings.channel.interests import ArrayInterests, computing, tagging
+from tidings.filters import Attributes
+from tidings.model import Event, Extra, TidingsError
+from tidings.preprocessing.contents import Contents
+
+Types = dict[str, str]
+Outcome = list[int] | str
+
+
+@pytest.fixture(autouse=True)
+def _no_limits_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise, what is tagged together depends on how busy the machine is."""
+    for name in ("SLICE", "COMPUTED", "TOGETHER"):
+        monkeypatch.setattr(tagging, name, 1000.0)
+    monkeypatch.setattr(computing, "PAUSE", 0.0)
+
+
+def tag_each(interests: ArrayInterests, contents: list[bytes]) -> list[Outcome]:
+    found: list[Outcome] = []
+    for content in contents:
+        try:
+            found.append(sorted(interests.tag(content)))
+        except TidingsError as problem:
+            found.append(str(problem))
+    return found
+
+
+def tag_many(interests: ArrayInterests, contents: list[bytes]) -> list[Outcome]:
+    tagged = interests.tag_many(contents)
+    assert len(tagged.starts) == len(contents) + 1
+    return [
+        str(tagged.refused[at])
+        if at in tagged.refused
+        else tagged.nodes[tagged.starts[at] : tagged.starts[at + 1]].tolist()
+        for at in range(len(contents))
+    ]
+
+
+def compare(
+    types: Types | None, extra: Extra, filters: list[str], usual: list[bytes], odd: list[bytes]
+) -> None:
+    """Each odd notification comes among usual ones, which are then tagged again without it."""
+    attributes = None if types is None else Attributes(types, extra=extra)
+    for is_compiled in (False, True):
+        for first in ([], usual * 120):
+            interests = ArrayInterests(attributes)
+            for text in filters:
+                interests.place(text.encode())
+            if is_compiled:
+                interests.seal_recent()
+            if first:
+                tag_many(interests, first)
+            for one in odd:
+                contents = usual * 60
+                for content in ([*contents, one, *contents], contents * 2):
+                    assert tag_many(interests, content) == tag_each(interests, content), one
+
+
+@pytest.mark.parametrize(
+    ("types", "content"),
+    [
+        ({'`a"b`': "integer"}, b'{"a\\"b": 1}'),
+        ({"`a\\b`": "integer"}, b'{"a\\\\b": 1}'),
+        ({'u': 'struct<`a"b`: integer>'}, b'{"u": {"a\\"b": 1}}'),
+        ({'u': 'list<struct<v: map<string, struct<`a"b`: integer>>>>'}, b'{"u": []}'),
+    ],
+)  # fmt: skip
+def test_declared_names_with_escapes(types: Types, content: bytes) -> None:
+    """Before, a channel that declares such a name could not start."""
+    path = {"u": 'u.`a"b`' if "list" not in types.get("u", "") else "size(u)"}
+    (name,) = types
+    compare(types, "keep", [f"{path.get(name, name)} = 1"], [b"{}", content], [content])
+
+
+@pytest.mark.parametrize("extra", ["open", "keep"])
+@pytest.mark.parametrize("types", [None, {"n": "integer"}, {"n": "integer", "l": "list<string>"}])
+def test_undeclared_names_with_escapes(types: Types | None, extra: Extra) -> None:
+    """Before, such a name damaged the columns, and all later notifications were refused."""
+    odd = [b'{"n": 1, "a\\"b": 1}', b'{"n": 1, "a\\\\b": 1}', b'{"n": 1, "\\u0001": 1}',
+           b'{"n": 1, "\\u007f": 1}', b'{"n": 1, "": 1}', b'{"n": 1, "\\ud83d\\ude00": 1}',
+           b'{"n": 1, "\\ud800": 1}', b'{"n": 1, "z": 1}']  # fmt: skip
+    compare(types, extra, ["n = 1", "n + 1 = 3"], [b'{"n": 1}', b'{"n": 2}'], odd)
+
+
+def test_decimals() -> None:
+    """The type decimal accepts only digits of ASCII, and a decimal that is written as 1.0 is not an
+    integer."""
+    odd = [b'{"price": %s}' % one for one in (
+        b"1", b"1.0", b"1.00", b'"1_0"', '"\uff11"'.encode(), b'"1.10"', b"1.1", b"1e0", b"1.123",
+    )]  # fmt: skip
+    odd += [b'{"prices": [%s]}' % one for one in (b'"1_0"', b"1.0", b"1", b"1.1", b"null")]
+    compare(
+        {"price": "decimal(10,2)", "prices": "list<decimal(10,2)>"}, "keep",
+        ["price div 1 = 1", "price = 10", "price % 2 = 1", "price = 1.1", "price = 1",
+         "array_contains(prices, 10)", "size(prices) = 1", "array_contains(prices, 1.1)"],
+        [b'{"price": 2.5}', b'{"price": 1}'], odd,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["integer", "date", "boolean", "double", "string"])
+def test_keys_of_maps(kind: str) -> None:
+    odd = [b'{"m": {"1": "x"}}', b'{"m": {"2024-01-01": "x"}}', b'{"m": {"true": "x"}}',
+           b'{"m": {"1.0": "x"}}', b'{"m": {"k": "x"}}', b'{"m": {}}', b'{"m": null}']  # fmt: skip
+    filters = [f"m.`{key}` = 'x'" for key in ("1", "2024-01-01", "true", "1.0", "k")]
+    compare({"m": f"map<{kind}, string>", "n": "integer"}, "keep", filters, [b'{"n": 1}'], odd)
+
+
+@pytest.mark.parametrize("types", [None, {"n": "integer", "word": "string"}])
+@pytest.mark.parametrize("filters", [["word = 'a'"], ["n = 1", "length(word) = 1", "word = 'a'"]])
+def test_a_repeated_attribute(types: Types | None, filters: list[str]) -> None:
+    """Single notifications are refused if any of the values is not UTF-8."""
+    odd = [b'{"word": "\xff", "word": "a"}', b'{"word": "b", "word": "a"}', b'{"n": 2, "n": 1}',
+           b'{"word": null, "word": "a"}', b'{"word": "a", "word": null}']  # fmt: skip
+    compare(types, "keep" if types else "open", filters, [b'{"n": 1, "word": "b"}'], odd)
+
+
+def test_a_notification_that_only_columns_can_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused, and the others are tagged."""
+    interests = ArrayInterests()
+    interests.place(b"word = 'a'")
+    interests.place(b"length(word) = 1")
+    contents = [b'{"word": "bb"}', b'{"word": "a"}', b'{"word": "a", "n": 1}'] * 40
+    usual = tag_many(interests, contents)
+    read = Contents.read
+
+    def refuse(self: Contents, content: bytes) -> Event:
+        if b"n" in content:
+            raise TidingsError("no")
+        return read(self, content)
+
+    monkeypatch.setattr(Contents, "read", refuse)
+    for seconds in (1000.0, -1.0):
+        monkeypatch.setattr(tagging, "TOGETHER", seconds)
+        assert tag_many(interests, contents) == [*usual[:2], "no"] * 40

@@ -3,10 +3,11 @@ in compiled nodes and in recent ones."""
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from tidings.channel.interests import ArrayInterests, computing, tagging
-from tidings.filters import Attributes
+from tidings.filters import Attributes, parse
 from tidings.model import Event, Extra, TidingsError
 from tidings.preprocessing.contents import Contents
 
@@ -139,3 +140,40 @@ def test_a_notification_that_only_columns_can_read(monkeypatch: pytest.MonkeyPat
     for seconds in (1000.0, -1.0):
         monkeypatch.setattr(tagging, "TOGETHER", seconds)
         assert tag_many(interests, contents) == [*usual[:2], "no"] * 40
+
+
+@pytest.mark.parametrize("types", [None, {"tags": "list<string>", "ints": "list<integer>"}])
+def test_lists_of_several_types(types: Types | None) -> None:
+    """A column of Arrow can't hold lists of strings and lists of integers."""
+    odd = [b'{"ints": [1], "tags": ["a"]}', b'{"tags": null, "ints": [1]}', b'{"tags": []}']
+    filters = ["array_contains(coalesce(tags, ints), 'a')", "size(tags) = 1", "n + 1 = 2", "n = 1"]
+    compare(
+        types and types | {"n": "integer"}, "keep" if types else "open", filters,
+        [b'{"n": 1}', b'{"ints": [1]}', b'{"tags": ["a"]}'] if types else [b'{"n": 1}'], odd,
+    )  # fmt: skip
+
+
+def test_a_batch_that_takes_too_long_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if it was matched: a call of Arrow is not interrupted, so no filter would ever be set
+    aside."""
+
+    class Clock:
+        now = 0.0
+
+        def thread_time(self) -> float:
+            Clock.now += 0.004
+            return Clock.now
+
+        def monotonic(self) -> float:
+            return 0.0
+
+    monkeypatch.setattr(computing, "PAUSE", 1.0)
+    monkeypatch.setattr(computing, "time", Clock())
+    filters = computing.Computing(0.01)
+    filters.add(1, parse("upper(word) = 'A'"))
+    batch = pa.RecordBatch.from_pydict({"word": ["a"] * 20})
+    for seconds in (0.02, 0.005):  # the second time, it takes too long
+        found = filters.match_batch(batch, seconds)
+        assert found is not None
+        assert found[1].tolist() == [1] * 20
+    assert filters.match_batch(batch, 1000.0) is None

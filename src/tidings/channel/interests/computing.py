@@ -147,21 +147,27 @@ class Computing:
     def match_batch(self, batch: pa.RecordBatch, seconds: float) -> tuple[Array, Array] | None:
         """(rows, nodes) of the matches of all notifications of a batch. None if the notifications
         must be matched one by one: together, they take longer than `seconds`, a notification would
-        be refused, a predicate must be called, or a filter distinguishes null from absent."""
+        be refused, a predicate must be called, the values of a term have no common type in Arrow,
+        or a filter distinguishes null from absent."""
         if len(self.calls) or time.monotonic() < self._next_try:
             return None
         if self._together is None:
             self._together = Matcher(engine=RECENT_ENGINE)
             for number, kept in self._filters.items():
                 self._together.add(number, kept.filter)
-        try:
-            if self._together.null_paths():
-                return None
-            with limit_work(time.thread_time, seconds, time.monotonic):
-                return self._together.match_pairs(batch)
-        except TidingsError:
-            self._next_try = time.monotonic() + PAUSE
+        if self._together.null_paths():
             return None
+        begun, found = time.thread_time(), None
+        # Arrow refuses lists of strings and of integers in one column
+        with (
+            contextlib.suppress(TidingsError, pa.ArrowException, OverflowError),
+            limit_work(time.thread_time, seconds, time.monotonic),
+        ):
+            found = self._together.match_pairs(batch)
+        # a call of Arrow is not interrupted, so a batch that was matched may have taken too long
+        if found is None or time.thread_time() - begun > seconds:
+            self._next_try = time.monotonic() + PAUSE
+        return found
 
     def find_rows(self, batch: pa.RecordBatch) -> Array:
         """A Boolean for each row of a batch: whether a filter may match it, or may need a call to a

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from tidings.channel.interests.index_kinds import computes
 from tidings.channel.interests.nodes import Nodes
@@ -186,12 +187,16 @@ class Tagging:
     def _match_batch(
         self, read: Read, events: BatchEvents, computed: _Computed
     ) -> tuple[Array, Array] | None:
-        """(starts, places) of all matches; None if a filter distinguishes null from absent."""
+        """(starts, places) of all matches; None if a filter distinguishes null from absent, or if
+        the values of a term have no common type in Arrow."""
         graph = self._nodes.graph
         rows = [np.array(computed.rows, np.int64)]
         places = [graph.translate(np.array(computed.numbers, np.int64))]
         for matcher, has_places in self._nodes.matchers():
-            found = matcher.match_rows(read.batch, events)
+            try:
+                found = matcher.match_rows(read.batch, events)
+            except (pa.ArrowException, OverflowError):
+                return None
             if found is None:
                 return None
             rows.append(found[0])

@@ -59,6 +59,7 @@ ONE_BY_ONE_TEXTS = {
     "open structs": ["user.name = 'x'", "user.age = 4"],
 }
 EXTRAS: list[Extra] = ["open", "keep", "drop", "refuse"]
+DOUBLES = [0.25, 0.75, 1, 3, 3.5, 3.0]
 DAYS = ["2024-01-01", "2023-12-31", "2024-5-1", "2024-02-30", "yesterday", 7]
 TIMES = ["2024-01-01T00:00:00Z", "2024-05-01 12:00:00.5", "2024-06-01T10:00:00+02:00", "2024-01-02"]
 PRICE = [1.1, "1.10", 1, 1.0, 0.25, "1_0", 12345678.9, 1.123, 10**17, "x", 0.1234567890123456789]
@@ -80,27 +81,36 @@ class Case(NamedTuple):
 
 
 def random_content(chance: random.Random) -> bytes:
-    """Mostly the same attributes of the same types."""
+    """Mostly the same attributes of the same types; some doubles are written as whole numbers."""
     return encode(chance, scalars(chance), strange=0.02)
 
 
-def scalars(chance: random.Random) -> dict[str, object]:
+def double_content(chance: random.Random) -> bytes:
+    """No double is written as a whole number."""
+    return encode(chance, scalars(chance, doubles=[0.25, 0.75, 1.0, 3.0, 3.5]), strange=0.02)
+
+
+def scalars(chance: random.Random, doubles: Sequence[float] = DOUBLES) -> dict[str, object]:
     event: dict[str, object] = {"n": chance.randrange(-1, 9)}
     if chance.random() < 0.8:
         event["word"] = chance.choice(WORDS)
     if chance.random() < 0.5:
-        event["x"] = chance.choice([0.25, 0.75, 1, 3, 3.5, 3.0])
+        event["x"] = chance.choice(doubles)
     if chance.random() < 0.5:
         event["flag"] = chance.random() < 0.5
     odd = chance.random()
-    if odd < 0.02:
+    if odd < 0.02 and doubles is not DOUBLES:
+        event["n"] = chance.choice(["3", None, [3], {"n": 3}, True, 2**70, 2**53 + 1, -(2**63)])
+    elif odd < 0.02:
         event["n"] = chance.choice(
             ["3", 2.5, 3.0, None, [3], {"n": 3}, True, 2**70, 2**53 + 1, -(2**63)]
         )
     elif odd < 0.04:
         event[chance.choice(["other", "more", "a.b", "é"])] = chance.choice([1, "x", None, [1]])
     elif odd < 0.05:
-        event["x"] = chance.choice([2**53 + 1, 1e300, "0.75", "NaN", None])
+        event["x"] = chance.choice([*doubles[:1], 1e300, "0.75", "NaN", None])
+        if doubles is DOUBLES and chance.random() < 0.2:
+            event["x"] = 2**53 + 1
     elif odd < 0.06:
         event["word"] = chance.choice(["x" * 400, "\n", "ä", None, 3])
     return event
@@ -182,7 +192,8 @@ def draw_case(name: str, chance: random.Random) -> Case:
     kind = chance.choice([*ONE_BY_ONE])
     return {
         "plain": Case(None, "open", PLAIN, random_content),
-        "computing": Case(None, "open", PLAIN + COMPUTING + NUMBER_TEXTS, random_content),
+        "computing": Case(None, "open", PLAIN + COMPUTING + NUMBER_TEXTS, double_content),
+        "mixed numbers": Case(None, "open", PLAIN + COMPUTING + NUMBER_TEXTS, random_content),
         "any filters": Case(
             None, "open", [random_filter(chance) for _ in range(30)], random_content
         ),
@@ -199,6 +210,6 @@ def draw_case(name: str, chance: random.Random) -> Case:
     }[name]  # fmt: skip
 
 
-CASES = ["plain", "computing", "any filters", "changing", "nested", "declared",
+CASES = ["plain", "computing", "mixed numbers", "any filters", "changing", "nested", "declared",
          "declared, computing", "undeclared fields", "declared, nested",
          "one by one"]  # fmt: skip

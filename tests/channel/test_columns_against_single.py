@@ -177,3 +177,40 @@ def test_a_batch_that_takes_too_long_is_not_tried_again(monkeypatch: pytest.Monk
         assert found is not None
         assert found[1].tolist() == [1] * 20
     assert filters.match_batch(batch, 1000.0) is None
+
+
+@pytest.mark.parametrize(
+    ("types", "text", "numbers", "together"),
+    [
+        (None, "length(word) = 1", (b"3", b"0.5"), True),  # x is not computed with
+        (None, "cast(x AS string) = '3'", (b"3", b"0.5"), False),
+        (None, "cast(x AS string) = '3'", (b"3", b"4"), True),
+        (None, "cast(x AS string) = '3'", (b"3.0", b"0.5"), True),
+        ({"x": "double"}, "x * 2 = 6", (b"3", b"0.5"), True),
+        ({"x": "double", "l": "list<string>"}, "x * 2 = 6", (b"3", b"0.5"), True),
+    ],
+)
+def test_whole_numbers_among_doubles(
+    types: Types | None, text: str, numbers: tuple[bytes, bytes], together: bool
+) -> None:
+    """In a column of doubles, an undeclared 3 is 3.0, which is another text. Other filters that
+    compute are not affected."""
+    interests = ArrayInterests(None if types is None else Attributes(types | {"word": "string"}))
+    interests.place(text.encode())
+    interests.place(b"x > 2")
+    contents = [b'{"word": "a", "x": %s}' % number for number in numbers] * 60
+    for _ in range(2):  # the second time, all attributes are known
+        assert tag_many(interests, contents) == tag_each(interests, contents)
+    assert (interests._nodes.computing._together is not None) == together
+
+
+def test_filters_that_compute_are_forgotten() -> None:
+    filters = computing.Computing(0.01)
+    for number, text in enumerate(("x * 2 = 6 AND y = 1", "x + z = 4", "x % 7 = 3")):
+        filters.add(number, parse(text))
+    for number in range(3):
+        assert filters.compute_with(["y", "x"])
+        assert filters.compute_with(["z"]) == (number < 2)
+        assert not filters.compute_with(["y"])
+        filters.remove(number)
+    assert not filters.compute_with(["x", "z"])

@@ -250,7 +250,7 @@ class ChannelView:
         is_simple = self._contents.are_unchanged and not state.tells_null and not len(self._calls)
         if is_simple and len(contents) >= FEW and self._contents.are_short(contents):
             read = self._columns.read(contents)
-        if read is None or (read.is_mixed and state.view.matcher.computes()):
+        if read is None or (read.mixed and state.view.matcher.computes()):
             return None
         view = state.view
         try:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -44,6 +44,7 @@ from tidings.filters.language import (
     Expression,
     In,
     Not,
+    attributes_of,
     evaluate,
 )
 from tidings.filters.values import Key, WorkError, key, limit_work, look, sets
@@ -72,11 +73,12 @@ class ChargedMatch(msgspec.Struct):
 
 
 class KeptFilter(NamedTuple):
-    """A filter, and an attribute without which the filter can't match; None if there is no such
-    attribute."""
+    """A filter, the attributes with which it computes, and an attribute without which it can't
+    match; None if there is no such attribute."""
 
     filter: Filter
     needs: str | None
+    reads: frozenset[str]
 
 
 class Computing:
@@ -91,6 +93,7 @@ class Computing:
         self._filters: dict[int, KeptFilter] = {}
         self._matchers: dict[str | None, Matcher] = {}
         self._together: Matcher | None = None  # all filters, once there was a batch
+        self._readers = Counter[str]()  # how many filters compute with an attribute
         self._next_try = 0.0  # batches are not matched together before this time
 
     def __contains__(self, number: int) -> bool:
@@ -105,7 +108,9 @@ class Computing:
             needs = needs if len(self._matchers) < MOST_NEEDED else None
             self._matchers.setdefault(needs, Matcher(engine=RECENT_ENGINE))
         self._matchers[needs].add(number, filter_)
-        self._filters[number] = KeptFilter(filter_, needs)
+        reads = _attributes_of_terms(filter_.form)
+        self._filters[number] = KeptFilter(filter_, needs, reads)
+        self._readers.update(reads)
         if self._together is not None:
             self._together.add(number, filter_)
         self.calls.add(number, filter_.form)
@@ -116,7 +121,10 @@ class Computing:
         matcher.remove(number)
         if self._together is not None:
             self._together.remove(number)
-        del self._filters[number]
+        for name in self._filters.pop(number).reads:
+            self._readers[name] -= 1
+            if not self._readers[name]:
+                del self._readers[name]
         self.calls.discard(number)
         if not len(matcher):
             del self._matchers[needs]
@@ -143,6 +151,10 @@ class Computing:
             for name in {None, *names}
             if name in self._matchers and _is_there(event, name)
         ]
+
+    def compute_with(self, names: Iterable[str]) -> bool:
+        """Whether a filter computes with one of these attributes."""
+        return any(name in self._readers for name in names)
 
     def match_batch(self, batch: pa.RecordBatch, seconds: float) -> tuple[Array, Array] | None:
         """(rows, nodes) of the matches of all notifications of a batch. None if the notifications
@@ -267,6 +279,12 @@ def _strict_in(node: Expression) -> set[str]:
         case In(item) | Between(item) | Not(item):
             return _strict_in(item)
     return set()
+
+
+def _attributes_of_terms(form: Form) -> frozenset[str]:
+    """The attributes with which the terms of a filter compute."""
+    computed = (node for _, node in _computed_terms(form, reached=True))
+    return frozenset(path[0] for node in computed for path in attributes_of(node))
 
 
 def _computed_terms(form: Form, reached: bool) -> Iterator[tuple[str, Expression]]:

@@ -156,7 +156,8 @@ class Tagging:
         found = _Computed(len(contents))
         if not len(computing):
             return found
-        together = None if read.is_mixed else computing.match_batch(read.batch, TOGETHER)
+        is_exact = not computing.compute_with(read.mixed)
+        together = computing.match_batch(read.batch, TOGETHER) if is_exact else None
         if together is not None:
             self._computed_cost = 0.0  # it belongs to the batch
             found.rows, found.numbers = together

@@ -64,15 +64,16 @@ class Read(NamedTuple):
     odd: list[int]
     extra: npt.NDArray[np.int64] | None = None
     """How many undeclared attributes each notification has; None if they are not counted."""
-    is_mixed: bool = False
-    """Whether a number may have another type in the batch than in its notification. Tests give the
-    same result, but computations may not: as a text, 3 is not 3.0."""
+    mixed: frozenset[str] = frozenset()
+    """The undeclared attributes of which a number may have another type in the batch than in its
+    notification. Tests give the same result, but computations may not: as a text, 3 is not 3.0.
+    Numbers of declared attributes have the declared type, however they are read."""
 
     def first(self, count: int) -> Read:
         """The first rows."""
         odd = [at for at in self.odd if at < count]
         extra = None if self.extra is None else self.extra[:count]
-        return Read(self.batch.slice(0, count), odd, extra, self.is_mixed)
+        return Read(self.batch.slice(0, count), odd, extra, self.mixed)
 
 
 class EventColumns:
@@ -116,18 +117,24 @@ class EventColumns:
                 if MOST_ODD * len(odd) > len(contents):
                     return None
                 named = found.named[len(self._names) :].sum(axis=0)
-                return self._finish(columns, odd, named, is_mixed=found.is_mixed)
+                return self._finish(columns, odd, named, found.mixed)
         return None
 
     def _finish(
-        self, columns: list[Any], odd: set[int], named: npt.NDArray[np.int64], *, is_mixed: bool
+        self,
+        columns: list[Any],
+        odd: set[int],
+        named: npt.NDArray[np.int64],
+        mixed: frozenset[str],
     ) -> Read:
+        """`mixed` are the columns of doubles with whole numbers."""
         names = [*self._names, *self._kinds] if self._uses_learned else self._names
+        mixed = mixed.intersection(names).difference(self._names)
         batch = pa.RecordBatch.from_arrays(columns[: len(names)], names)
         extra = named.astype(np.int64) if self._counts else None
         if extra is not None:
             extra[[*odd]] = 0  # they are counted when they are read
-        return Read(batch, sorted(odd), extra, is_mixed)
+        return Read(batch, sorted(odd), extra, mixed)
 
     def _read_any(self, contents: Sequence[bytes]) -> Read | None:
         """Read columns with msgspec; if it refuses notifications, learn new attributes from
@@ -170,7 +177,9 @@ class EventColumns:
                 columns.append(column)
         if not columns:
             return None
-        return self._finish(columns, odd, named, is_mixed=self._uses_learned)
+        # msgspec does not tell how a number was written
+        doubles = frozenset(name for name, kind in self._kinds.items() if kind is float)
+        return self._finish(columns, odd, named, doubles)
 
     def _learn_from(self, content: bytes) -> bool:
         """Learn the attributes of a notification; False if the notification still can't be read."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -127,6 +127,17 @@ def test_the_same_as_one_by_one(
     chance = random.Random(seed)
     for module in (root_tagger, run_intake):
         monkeypatch.setattr(module, "LARGEST", 60_000)
+    problems: list[Exception] = []
+    tag_many = ArrayInterests.tag_many
+
+    def noted(self: ArrayInterests, contents: Sequence[bytes]) -> TaggedMany:
+        try:
+            return tag_many(self, contents)
+        except Exception as problem:  # the publications would then be tagged one by one
+            problems.append(problem)
+            raise
+
+    monkeypatch.setattr(ArrayInterests, "tag_many", noted)
     limits = Limits(marks=2, matches=3) if kind == "limits" else NONE
     limits = msgspec.structs.replace(limits, content_bytes=300)
     case = draw_case("plain" if kind == "limits" else kind, chance)
@@ -149,6 +160,7 @@ def test_the_same_as_one_by_one(
             assert many.sync() == one.sync()
     assert many.sync() == one.sync()
     assert blocks or kind == "one by one", "nothing was taken many at a time"
+    assert not problems
     _are_alike(one, many)
     one.restart()
     many.restart()

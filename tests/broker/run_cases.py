@@ -32,23 +32,37 @@ UNDECLARED = ["other = 1", "more LIKE 'y%'"]
 NESTED = [
     "array_contains(tags, 'a')", "user.city = 'a'", "user.age > 2", "counts['a'] = 1",
     "size(tags) > 1", "user.city = 'b' AND n > 2", "user.city IS NULL",
+    "array_contains(coalesce(tags, ints), 'a')", "array_contains(ints, 2)",
 ]  # fmt: skip
-PRICES = ["price = 1.1", "price > 0.25", "price * 2 = 2.2"]
+PRICES = ["price = 1.1", "price > 0.25", "price * 2 = 2.2", "price div 1 = 1", "price = 10"]
 ODD = [b"", b"{", b"[]", b"3", b'{"n": 1,}', b'{"n": "\xff"}', b"null", b'{"n": 1, "n": "x"}',
        b'{"n": 01}', b'{"word": "\\ud800"}', b' {"n": 5} ', b"{}", b'\xef\xbb\xbf{"n": 5}',
-       b"<n><word>a</word></n>", b'{"more": {"a": 1}, "more": "\xff"}', b'{"n": NaN}']  # fmt: skip
+       b"<n><word>a</word></n>", b'{"more": {"a": 1}, "more": "\xff"}', b'{"n": NaN}',
+       b'{"word": "\xff", "word": "a"}', b'{"n": 1, "n": 3}', b'{"n": 3, "a\\"b": 1}',
+       b'{"n": 3, "a\\\\b": "x"}', b'{"n": 3, "\\u0001": 1}']  # fmt: skip
 SCALARS = {"n": "integer", "word": "string", "x": "double", "flag": "boolean"}
 PLAIN_TYPES = SCALARS | {"day": "date", "at": "timestamp"}
 ALL_TYPES = PLAIN_TYPES | {
-    "price": "decimal(10, 2)",
     "tags": "list<string>",
+    "ints": "list<integer>",
     "user": "struct<city: string, age: integer>",
     "counts": "map<string, integer>",
 }
+ONE_BY_ONE: dict[str, dict[str, str]] = {  # types that have no columns
+    "decimals": {"price": "decimal(10, 2)"},
+    "maps": {"counts": "map<integer, integer>"},
+    "open structs": {"user": "struct<city: string, ...>"},
+}
+ONE_BY_ONE_TEXTS = {
+    "decimals": PRICES,
+    "maps": ["counts.`1` = 1", "counts.`7` = 1"],
+    "open structs": ["user.name = 'x'", "user.age = 4"],
+}
 EXTRAS: list[Extra] = ["open", "keep", "drop", "refuse"]
+DOUBLES = [0.25, 0.75, 1, 3, 3.5, 3.0]
 DAYS = ["2024-01-01", "2023-12-31", "2024-5-1", "2024-02-30", "yesterday", 7]
 TIMES = ["2024-01-01T00:00:00Z", "2024-05-01 12:00:00.5", "2024-06-01T10:00:00+02:00", "2024-01-02"]
-PRICE = [1.1, "1.10", 1, 0.25, 12345678.9, 1.123, 10**17, "x", 0.1234567890123456789]
+PRICE = [1.1, "1.10", 1, 1.0, 0.25, "1_0", 12345678.9, 1.123, 10**17, "x", 0.1234567890123456789]
 
 Content = Callable[[random.Random], bytes]
 
@@ -67,27 +81,36 @@ class Case(NamedTuple):
 
 
 def random_content(chance: random.Random) -> bytes:
-    """Mostly the same attributes of the same types."""
+    """Mostly the same attributes of the same types; some doubles are written as whole numbers."""
     return encode(chance, scalars(chance), strange=0.02)
 
 
-def scalars(chance: random.Random) -> dict[str, object]:
+def double_content(chance: random.Random) -> bytes:
+    """No double is written as a whole number."""
+    return encode(chance, scalars(chance, doubles=[0.25, 0.75, 1.0, 3.0, 3.5]), strange=0.02)
+
+
+def scalars(chance: random.Random, doubles: Sequence[float] = DOUBLES) -> dict[str, object]:
     event: dict[str, object] = {"n": chance.randrange(-1, 9)}
     if chance.random() < 0.8:
         event["word"] = chance.choice(WORDS)
     if chance.random() < 0.5:
-        event["x"] = chance.choice([0.25, 0.75, 1, 3, 3.5, 3.0])
+        event["x"] = chance.choice(doubles)
     if chance.random() < 0.5:
         event["flag"] = chance.random() < 0.5
     odd = chance.random()
-    if odd < 0.02:
+    if odd < 0.02 and doubles is not DOUBLES:
+        event["n"] = chance.choice(["3", None, [3], {"n": 3}, True, 2**70, 2**53 + 1, -(2**63)])
+    elif odd < 0.02:
         event["n"] = chance.choice(
             ["3", 2.5, 3.0, None, [3], {"n": 3}, True, 2**70, 2**53 + 1, -(2**63)]
         )
     elif odd < 0.04:
         event[chance.choice(["other", "more", "a.b", "é"])] = chance.choice([1, "x", None, [1]])
     elif odd < 0.05:
-        event["x"] = chance.choice([2**53 + 1, 1e300, "0.75", "NaN", None])
+        event["x"] = chance.choice([*doubles[:1], 1e300, "0.75", "NaN", None])
+        if doubles is DOUBLES and chance.random() < 0.2:
+            event["x"] = 2**53 + 1
     elif odd < 0.06:
         event["word"] = chance.choice(["x" * 400, "\n", "ä", None, 3])
     return event
@@ -123,10 +146,12 @@ def extra_content(chance: random.Random) -> bytes:
     return encode(chance, event, strange=0.02)
 
 
-def nested_content(chance: random.Random) -> bytes:
+def nested_content(chance: random.Random, *, with_price: bool = False) -> bytes:
     event = scalars(chance)
     if chance.random() < 0.7:
         event["tags"] = chance.choice([[], ["a"], ["b", "a"], ["c", None], None])
+    if chance.random() < 0.4:
+        event["ints"] = chance.choice([[], [1], [2, 1], [None], None])
     if chance.random() < 0.7:
         user: dict[str, object] = {"city": chance.choice(["a", "b", None])}
         if chance.random() < 0.5:
@@ -135,13 +160,19 @@ def nested_content(chance: random.Random) -> bytes:
             user["name"] = "x"
         event["user"] = user
     if chance.random() < 0.3:
-        event["counts"] = chance.choice([{}, {"a": 1}, {"a": 2, "b": 1}, {"a": None}])
+        event["counts"] = chance.choice(
+            [{}, {"a": 1}, {"a": 2, "b": 1}, {"a": None}, {"1": 1}, {"1": 2, "7": 1}]
+        )
     if chance.random() < 0.02:
         name = chance.choice(["tags", "user", "counts"])
         event[name] = chance.choice([3, "a", [{"a": 1}], {"a": "x"}, [3], {"city": ["a"]}])
-    if chance.random() < 0.6:
-        event["price"] = chance.choice(PRICE if chance.random() < 0.03 else PRICE[:3])
+    if with_price and chance.random() < 0.6:
+        event["price"] = chance.choice(PRICE if chance.random() < 0.1 else PRICE[:4])
     return encode(chance, event, strange=0.02)
+
+
+def price_content(chance: random.Random) -> bytes:
+    return nested_content(chance, with_price=True)
 
 
 def changing_content(chance: random.Random) -> bytes:
@@ -158,9 +189,11 @@ def draw_case(name: str, chance: random.Random) -> Case:
     # "refuse" would refuse most of the notifications with undeclared fields
     some: Extra = "open" if extra == "refuse" else extra
     used = UNDECLARED if some == "open" else []
+    kind = chance.choice([*ONE_BY_ONE])
     return {
         "plain": Case(None, "open", PLAIN, random_content),
-        "computing": Case(None, "open", PLAIN + COMPUTING + NUMBER_TEXTS, random_content),
+        "computing": Case(None, "open", PLAIN + COMPUTING + NUMBER_TEXTS, double_content),
+        "mixed numbers": Case(None, "open", PLAIN + COMPUTING + NUMBER_TEXTS, random_content),
         "any filters": Case(
             None, "open", [random_filter(chance) for _ in range(30)], random_content
         ),
@@ -169,14 +202,14 @@ def draw_case(name: str, chance: random.Random) -> Case:
         "declared": Case(SCALARS, extra, PLAIN, random_content),
         "declared, computing": Case(PLAIN_TYPES, extra, PLAIN + TYPED + COMPUTING, typed_content),
         "undeclared fields": Case(SCALARS, some, PLAIN + used, extra_content),
-        "declared, nested": Case(ALL_TYPES, extra, PLAIN + TYPED + NESTED + PRICES, nested_content),
-        "open structs": Case(
-            ALL_TYPES | {"user": "struct<city: string, ...>"}, extra,
-            PLAIN + NESTED + ["user.name = 'x'", "user.age = 4"], nested_content,
+        "declared, nested": Case(ALL_TYPES, extra, PLAIN + TYPED + NESTED, nested_content),
+        "one by one": Case(
+            ALL_TYPES | ONE_BY_ONE[kind], extra, PLAIN + NESTED + ONE_BY_ONE_TEXTS[kind],
+            price_content if kind == "decimals" else nested_content,
         ),
     }[name]  # fmt: skip
 
 
-CASES = ["plain", "computing", "any filters", "changing", "nested", "declared",
+CASES = ["plain", "computing", "mixed numbers", "any filters", "changing", "nested", "declared",
          "declared, computing", "undeclared fields", "declared, nested",
-         "open structs"]  # fmt: skip
+         "one by one"]  # fmt: skip

@@ -174,6 +174,17 @@ def test_numbers_as_texts(tmp_path: Path) -> None:
     assert [one is not None and one.nodes for one in found] == [(node,), (), (), ()] * 5
 
 
+def test_lists_of_several_types(tmp_path: Path) -> None:
+    """A column of Arrow can't hold lists of strings and lists of integers."""
+    types = {"tags": "list<string>", "ints": "list<integer>"}
+    root = declared_root(tmp_path, types, "keep")
+    node = root.place("array_contains(coalesce(tags, ints), 'a')")
+    view = view_of(root)
+    catch_up(root, view)
+    found = [unpack_tag(tag) for tag in view.tag_many([b'{"tags": ["a"]}', b'{"ints": [1]}'] * 10)]
+    assert [one is not None and one.nodes for one in found] == [(node,), ()] * 10
+
+
 def declared_root(folder: Path, types: dict[str, str] | None, extra: Extra) -> Root:
     """A rendezvous point that describes its attributes to preprocessors."""
     if types is None:

@@ -238,15 +238,26 @@ class ChannelView:
         """The tags of many notifications. A tag is empty if the notification can't be read, or
         needs predicates that are not decided."""
         state = self._need_state()
-        tags: list[bytes] = []
+        tags = self._tag_batch(state, contents)
+        if tags is None:
+            return [self._tag_or_leave(state, content) for content in contents]
+        return tags
+
+    def _tag_batch(self, state: _State, contents: Sequence[bytes]) -> list[bytes] | None:
+        """The tags of notifications that are matched together; None if they must be tagged one by
+        one."""
         read = None
         is_simple = self._contents.are_unchanged and not state.tells_null and not len(self._calls)
         if is_simple and len(contents) >= FEW and self._contents.are_short(contents):
             read = self._columns.read(contents)
-        if read is None or (read.is_mixed and state.view.matcher.computes()):
-            return [self._tag_or_leave(state, content) for content in contents]
+        if read is None or (read.mixed and state.view.matcher.computes()):
+            return None
         view = state.view
-        found = view.lowest_members(*view.match_places(read.batch))
+        try:
+            places_of_rows = view.match_places(read.batch)
+        except (TidingsError, pa.ArrowException, OverflowError):
+            return None  # for instance, the values of a term have no common type in Arrow
+        found = view.lowest_members(*places_of_rows)
         starts = found.offsets.to_numpy().astype(np.int64)
         front = np.array([state.life, state.version], "<i8").tobytes()
         data, places = found.values.to_numpy().astype("<i8").tobytes(), (8 * starts).tolist()

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
@@ -47,6 +47,7 @@ from tidings.filters.language import (
     Expression,
     In,
     Not,
+    attributes_of,
     evaluate,
 )
 from tidings.filters.values import Key, WorkError, key, limit_work, look, sets
@@ -76,11 +77,12 @@ class ChargedMatch(msgspec.Struct):
 
 
 class KeptFilter(NamedTuple):
-    """A filter, and an attribute without which the filter can't match; None if there is no such
-    attribute."""
+    """A filter, the attributes with which it computes, and an attribute without which it can't
+    match; None if there is no such attribute."""
 
     filter: Filter
     needs: str | None
+    reads: frozenset[str]
 
 
 class Computing:
@@ -96,6 +98,7 @@ class Computing:
         self._matchers: dict[str | None, Matcher] = {}
         self._together: Matcher | None = None  # all filters, once there were batches
         self._waiting: dict[int, None] = {}  # filters that are not in there yet
+        self._readers = Counter[str]()  # how many filters compute with an attribute
         self._next_try = 0.0  # batches are not matched together before this time
 
     def __contains__(self, number: int) -> bool:
@@ -110,7 +113,9 @@ class Computing:
             needs = needs if len(self._matchers) < MOST_NEEDED else None
             self._matchers.setdefault(needs, Matcher(engine=RECENT_ENGINE))
         self._matchers[needs].add(number, filter_)
-        self._filters[number] = KeptFilter(filter_, needs)
+        reads = _attributes_of_terms(filter_.form)
+        self._filters[number] = KeptFilter(filter_, needs, reads)
+        self._readers.update(reads)
         self._waiting[number] = None
         self.calls.add(number, filter_.form)
 
@@ -122,7 +127,10 @@ class Computing:
             del self._waiting[number]
         elif self._together is not None:
             self._together.remove(number)
-        del self._filters[number]
+        for name in self._filters.pop(number).reads:
+            self._readers[name] -= 1
+            if not self._readers[name]:
+                del self._readers[name]
         self.calls.discard(number)
         if not len(matcher):
             del self._matchers[needs]
@@ -150,10 +158,15 @@ class Computing:
             if name in self._matchers and _is_there(event, name)
         ]
 
+    def compute_with(self, names: Iterable[str]) -> bool:
+        """Whether a filter computes with one of these attributes."""
+        return any(name in self._readers for name in names)
+
     def match_batch(self, batch: pa.RecordBatch, seconds: float) -> tuple[Array, Array] | None:
         """(rows, nodes) of the matches of all notifications of a batch. None if the notifications
         must be matched one by one: together, they take longer than `seconds`, a notification would
-        be refused, a predicate must be called, or a filter distinguishes null from absent."""
+        be refused, a predicate must be called, the values of a term have no common type in Arrow,
+        or a filter distinguishes null from absent."""
         if len(self.calls) or time.monotonic() < self._next_try:
             return None
         if self._together is None:
@@ -161,14 +174,19 @@ class Computing:
         for number in [*islice(self._waiting, MOST_INDEXED)]:
             self._together.add(number, self._filters[number].filter)
             del self._waiting[number]
-        try:
-            if self._together.null_paths() or self._waiting:  # the former indexes what was added
-                return None
-            with limit_work(time.thread_time, seconds, time.monotonic):
-                return self._together.match_pairs(batch)
-        except TidingsError:
-            self._next_try = time.monotonic() + PAUSE
+        if self._together.null_paths() or self._waiting:  # the former indexes what was added
             return None
+        begun, found = time.thread_time(), None
+        # Arrow refuses lists of strings and of integers in one column
+        with (
+            contextlib.suppress(TidingsError, pa.ArrowException, OverflowError),
+            limit_work(time.thread_time, seconds, time.monotonic),
+        ):
+            found = self._together.match_pairs(batch)
+        # a call of Arrow is not interrupted, so a batch that was matched may have taken too long
+        if found is None or time.thread_time() - begun > seconds:
+            self._next_try = time.monotonic() + PAUSE
+        return found
 
     def find_rows(self, batch: pa.RecordBatch) -> Array:
         """A Boolean for each row of a batch: whether a filter may match it, or may need a call to a
@@ -268,6 +286,12 @@ def _strict_in(node: Expression) -> set[str]:
         case In(item) | Between(item) | Not(item):
             return _strict_in(item)
     return set()
+
+
+def _attributes_of_terms(form: Form) -> frozenset[str]:
+    """The attributes with which the terms of a filter compute."""
+    computed = (node for _, node in _computed_terms(form, reached=True))
+    return frozenset(path[0] for node in computed for path in attributes_of(node))
 
 
 def _computed_terms(form: Form, reached: bool) -> Iterator[tuple[str, Expression]]:

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from tidings.channel.interests.index_kinds import computes
 from tidings.channel.interests.nodes import Nodes
@@ -135,14 +136,15 @@ class Tagging:
         if found is None:
             return None
         graph, refused = self._nodes.graph, computed.refused
+        left_out = [at for at in events.odd if at < len(contents)]
         if read.extra is not None:
             counts = read.extra.copy()
-            counts[[*refused]] = 0
+            counts[[*refused, *left_out]] = 0  # the latter are counted when they are tagged
             self._contents.count_extra_fields(counts)
         starts, places = graph.lowest_lists(*found)
         nodes = _sort_rows(starts, graph.numbers[places])
         odd = {at: list[int]() for at in refused}
-        odd |= {at: self._tag_or_refuse(contents[at], at, refused) for at in read.odd}
+        odd |= {at: self._tag_or_refuse(contents[at], at, refused) for at in left_out}
         if odd:
             starts, nodes = _replace_rows(starts, nodes, dict(sorted(odd.items())))
         return TaggedMany(starts, nodes, refused)
@@ -154,7 +156,8 @@ class Tagging:
         found = _Computed(len(contents))
         if not len(computing):
             return found
-        together = None if read.is_mixed else computing.match_batch(read.batch, TOGETHER)
+        is_exact = not computing.compute_with(read.mixed)
+        together = computing.match_batch(read.batch, TOGETHER) if is_exact else None
         if together is not None:
             self._computed_cost = 0.0  # it belongs to the batch
             found.rows, found.numbers = together
@@ -185,12 +188,16 @@ class Tagging:
     def _match_batch(
         self, read: Read, events: BatchEvents, computed: _Computed
     ) -> tuple[Array, Array] | None:
-        """(starts, places) of all matches; None if a filter distinguishes null from absent."""
+        """(starts, places) of all matches; None if a filter distinguishes null from absent, or if
+        the values of a term have no common type in Arrow."""
         graph = self._nodes.graph
         rows = [np.array(computed.rows, np.int64)]
         places = [graph.translate(np.array(computed.numbers, np.int64))]
         for matcher, has_places in self._nodes.matchers():
-            found = matcher.match_rows(read.batch, events)
+            try:
+                found = matcher.match_rows(read.batch, events)
+            except (pa.ArrowException, OverflowError):
+                return None
             if found is None:
                 return None
             rows.append(found[0])

@@ -7,9 +7,9 @@
     json_reader.py         JsonReader: allocates arrays for kernels, and makes Arrow columns of them
 
 The caller gives the columns and their types. An object is odd if it contains an attribute that has
-no column, a value of another type than its column, an escape, a nested value, a number that the
-kernels do not convert (such as one with more than 18 digits), or any mistake. The caller reads odd
-objects with a decoder. So the kernels read only JSON that all decoders agree on.
+no column, an attribute twice, a value of another type than its column, an escape, a nested value, a
+number that the kernels do not convert (such as one with more than 18 digits), or any mistake. The
+caller reads odd objects with a decoder. So the kernels read only JSON that all decoders agree on.
 
 This folder is for broker and preprocessing, not for users. Start at json_reader.py.
 """

@@ -158,7 +158,8 @@ def read_object(
         if behind < 0:
             return False
         column = find_name(data, at + 1, behind, names, name_places, likely)
-        if column < 0:
+        # of a repeated attribute, only the last value would be checked
+        if column < 0 or valid[column, row] != ABSENT:
             return False
         likely = column + 1 if column + 2 < len(name_places) else 0
         at = skip_blanks(data, behind + 1, end)

@@ -35,8 +35,8 @@ class JsonRows(NamedTuple):
     """The positions of odd objects, whose rows are empty."""
     named: npt.NDArray[np.bool_]
     """For each column and row, whether the object has the attribute, even if it is null."""
-    is_mixed: bool
-    """Whether a column of doubles has a number that the JSON writes as a whole number."""
+    mixed: frozenset[str]
+    """The columns of doubles with a number that the JSON writes as a whole number."""
 
 
 class JsonReader:
@@ -84,8 +84,9 @@ class JsonReader:
                 array = _array(self._types[at], valid[at], pa.py_buffer(values))
             found.append(array)
         batch = pa.RecordBatch.from_arrays(found, self._names)
-        is_mixed = bool(wide[self._kinds == kernels.DOUBLE].any())
-        return JsonRows(batch, np.flatnonzero(odd).tolist() if many else [], named, is_mixed)
+        is_mixed = (self._kinds == kernels.DOUBLE) & (wide > 0)
+        mixed = frozenset(self._names[at] for at in np.flatnonzero(is_mixed).tolist())
+        return JsonRows(batch, np.flatnonzero(odd).tolist() if many else [], named, mixed)
 
 
 def _texts(data: Array, texts: npt.NDArray[np.int64], valid: Array) -> pa.Array:

@@ -3,7 +3,8 @@
 This module does not define what an expression means; it must agree with the reference. Arrow may
 have no function with exactly the meaning that filters/language/functions.py defines (remainders of
 doubles, regular expressions), or may fail where the result must be null (overflow). In these cases
-NotColumnar is raised, and the caller evaluates row by row.
+NotColumnar is raised, and the caller evaluates row by row. Work limits are checked before each
+subexpression.
 
 Columns have five types: large_string, int64, double, bool, and null if there are no values. If a
 function is not defined for the type of a column, its result is null.
@@ -34,6 +35,7 @@ from tidings.filters.language import (
     Or,
     text_of,
 )
+from tidings.filters.values import look
 from tidings.matching.rank_space.arrow_functions import (
     DOUBLE,
     FUNCTIONS,
@@ -73,6 +75,7 @@ class Columnar:
             return _constant(node.value)
         name = text_of(node)
         if name not in self._known:
+            look()
             try:
                 self._known[name] = self.condition(node)
             except NotColumnar:

@@ -22,6 +22,8 @@ TEXT, WHOLE, DOUBLE, TRUTH, NOTHING = (
     pa.large_string(), pa.int64(), pa.float64(), pa.bool_(), pa.null(),
 )  # fmt: skip
 LONGEST_LIKE = 256  # in characters; longer patterns are left to Python, which is not slower
+# A column of joined strings has at most this many bytes, or this many for each row if that is more.
+MOST_JOINED, JOINED_EACH = 4_000_000, 1_000
 _EXACT = 2**53  # up to this number, a double represents every integer exactly
 
 
@@ -154,11 +156,23 @@ def _find(text: Any, pattern: str, compiled: regular.Regular) -> Any:
     return pc.match_substring_regex(shorter, pattern)
 
 
+def _bytes_of(text: Any, count: int) -> int:
+    """How many bytes the strings of a column have, or a constant in so many rows."""
+    if isinstance(text, pa.Array):
+        return pc.sum(pc.binary_length(text)).as_py() or 0
+    return count * (pc.binary_length(text).as_py() or 0)
+
+
 def _concatenate(*texts: Any) -> Any:
     size = reduce(pc.add, (pc.cast(pc.utf8_length(text), WHOLE) for text in texts))
     longest = pc.max(size).as_py() if isinstance(size, pa.Array) else size.as_py()
     if longest is not None and longest > MOST_TEXT:
         raise NotColumnar  # here the reference gives null, and such a long string must not be built
+    if isinstance(size, pa.Array):
+        # Arrow would join all of them before a work limit is checked again
+        whole = sum(_bytes_of(text, len(size)) for text in texts)
+        if whole > max(MOST_JOINED, JOINED_EACH * len(size)):
+            raise NotColumnar
     return pc.binary_join_element_wise(*texts, pa.scalar("", TEXT), null_handling="emit_null")
 
 

@@ -2,7 +2,7 @@
 
 A term that reads one attribute is computed once per distinct value. Arrow computes a term if its
 result is exactly what the language defines; all other terms are evaluated by the reference
-semantics. Work limits are checked before each term, and between values.
+semantics. Work limits are checked before each term, between the calls of Arrow, and between values.
 """
 
 from __future__ import annotations
@@ -321,9 +321,11 @@ def _compute(node: Expression, found: Mapping[Path, Any], count: int) -> Any:
     if count < LEAST:
         return None
     try:
-        return Columnar(found, count).condition(node)
+        computed = Columnar(found, count).condition(node)
     except NotColumnar:
         return None
+    look()
+    return computed
 
 
 def _looking(events: Iterable[T]) -> Iterator[T]:

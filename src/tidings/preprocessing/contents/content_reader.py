@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.filters import Attributes
-from tidings.model import Event, NotificationError
+from tidings.model import Event, NotificationError, TidingsError
 from tidings.notifications.content_formats import decode_content, is_json
 from tidings.preprocessing.kinds import Kind
 
@@ -78,15 +78,22 @@ class Contents:
 
 class BatchEvents:
     """The notifications of a batch as mappings, each read only when it is needed. Those that are
-    left out of the batch are empty."""
+    left out of the batch are empty; so is one that can't be read, which is then left out too."""
 
     def __init__(self, reader: Contents, contents: Sequence[bytes], odd: Iterable[int]) -> None:
         self._reader = reader
         self._contents = contents
         self._known: dict[int, Event] = {row: {} for row in odd}
+        self.odd = [*odd]
+        """The rows of the notifications that are left out."""
 
     def __call__(self, row: int) -> Event:
         found = self._known.get(row)
         if found is None:
-            found = self._known[row] = self._reader.read(self._contents[row])
+            try:
+                found = self._reader.read(self._contents[row])
+            except TidingsError:
+                self.odd.append(row)
+                found = {}
+            self._known[row] = found
         return found

@@ -5,10 +5,15 @@
 
 A value is read as `Attributes.read` reads it, or not at all: the positions of values that don't fit
 are returned. The columns can't hold the undeclared fields of a struct, so msgspec refuses them.
+
+Some types have no columns, because a column would not give the same matches as single values: the
+parser of decimals accepts other texts than `Attributes.read`, a decimal of 1.0 is not the number 1
+in a computation, and filters find only those keys of maps in columns that are strings.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -59,8 +64,33 @@ class DeclaredColumns:
 
 
 def make_columns(attributes: Attributes) -> DeclaredColumns | None:
-    """None if the attributes can't be columns, because a list or a struct may contain anything."""
+    """None if the attributes can't be columns: a list or a struct may contain anything, a type has
+    no columns that give the same matches, or msgspec can't give a field its name."""
     try:
-        return DeclaredColumns(attributes, arrow_schema(attributes))
+        schema = arrow_schema(attributes)
     except AttributesError:
         return None
+    fields = [inner for field in schema for inner in _all_fields(field)]
+    if not all(_is_exact(field.type) and is_field_name(field.name) for field in fields):
+        return None
+    return DeclaredColumns(attributes, schema)
+
+
+def is_field_name(name: str) -> bool:
+    """Whether msgspec can give a field of a class this name in JSON. JSON writes all other names
+    with escapes."""
+    return not any(one < " " or one in '"\\' or "\ud800" <= one <= "\udfff" for one in name)
+
+
+def _all_fields(field: pa.Field) -> Iterator[pa.Field]:
+    """A field, and all fields inside it."""
+    yield field
+    for at in range(field.type.num_fields):
+        yield from _all_fields(field.type.field(at))
+
+
+def _is_exact(kind: pa.DataType) -> bool:
+    """Whether a column of this type gives the same matches as its values one by one."""
+    if pa.types.is_map(kind):
+        return bool(pa.types.is_string(kind.key_type))
+    return not pa.types.is_decimal(kind)

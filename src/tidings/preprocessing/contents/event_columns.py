@@ -33,7 +33,7 @@ import pyarrow as pa
 
 from tidings.filters import Attributes
 from tidings.matching.json_columns import KINDS, JsonReader
-from tidings.preprocessing.contents.declared_columns import make_columns
+from tidings.preprocessing.contents.declared_columns import is_field_name, make_columns
 
 MOST_NAMES = 256  # the most attributes that may be learned
 MOST_ODD = 8  # no batch is built if more than one in MOST_ODD notifications would be left out
@@ -63,15 +63,16 @@ class Read(NamedTuple):
     odd: list[int]
     extra: npt.NDArray[np.int64] | None = None
     """How many undeclared attributes each notification has; None if they are not counted."""
-    is_mixed: bool = False
-    """Whether a number may have another type in the batch than in its notification. Tests give the
-    same result, but computations may not: as a text, 3 is not 3.0."""
+    mixed: frozenset[str] = frozenset()
+    """The undeclared attributes of which a number may have another type in the batch than in its
+    notification. Tests give the same result, but computations may not: as a text, 3 is not 3.0.
+    Numbers of declared attributes have the declared type, however they are read."""
 
     def first(self, count: int) -> Read:
         """The first rows."""
         odd = [at for at in self.odd if at < count]
         extra = None if self.extra is None else self.extra[:count]
-        return Read(self.batch.slice(0, count), odd, extra, self.is_mixed)
+        return Read(self.batch.slice(0, count), odd, extra, self.mixed)
 
 
 class EventColumns:
@@ -122,17 +123,23 @@ class EventColumns:
         if MOST_ODD * len(odd) > len(contents):
             return None
         named = found.named[len(self._names) :].sum(axis=0)
-        return self._finish(columns, odd, named, is_mixed=found.is_mixed)
+        return self._finish(columns, odd, named, found.mixed)
 
     def _finish(
-        self, columns: list[Any], odd: set[int], named: npt.NDArray[np.int64], *, is_mixed: bool
+        self,
+        columns: list[Any],
+        odd: set[int],
+        named: npt.NDArray[np.int64],
+        mixed: frozenset[str],
     ) -> Read:
+        """`mixed` are the columns of doubles with whole numbers."""
         names = [*self._names, *self._kinds] if self._uses_learned else self._names
+        mixed = mixed.intersection(names).difference(self._names)
         batch = pa.RecordBatch.from_arrays(columns[: len(names)], names)
         extra = named.astype(np.int64) if self._counts else None
         if extra is not None:
             extra[[*odd]] = 0  # they are counted when they are read
-        return Read(batch, sorted(odd), extra, is_mixed)
+        return Read(batch, sorted(odd), extra, mixed)
 
     def _read_any(self, contents: Sequence[bytes]) -> Read | None:
         """Read columns with msgspec; if it refuses notifications, learn new attributes from
@@ -175,7 +182,9 @@ class EventColumns:
                 columns.append(column)
         if not columns:
             return None
-        return self._finish(columns, odd, named, is_mixed=self._uses_learned)
+        # msgspec does not tell how a number was written
+        doubles = frozenset(name for name, kind in self._kinds.items() if kind is float)
+        return self._finish(columns, odd, named, doubles)
 
     def _learn_from(self, contents: Sequence[bytes], total: int) -> bool:
         """Learn the attributes of notifications, out of a batch of `total`. False if nothing is
@@ -203,6 +212,8 @@ class EventColumns:
         for name, value in event.items():
             if self._declared is not None and name in self._declared.readers:
                 continue
+            if not is_field_name(name):
+                return None
             kind, known = type(value), kinds.get(name, type(None))
             if kind not in _TYPES and self._uses_learned:
                 return None  # a list or an object
@@ -218,14 +229,15 @@ class EventColumns:
         return found if len(found) <= MOST_NAMES else None
 
     def _learn(self, kinds: dict[str, type]) -> None:
-        self._kinds: dict[str, type] = kinds
+        """Prepare both ways of reading for these undeclared attributes. If this raises, the
+        attributes known so far remain."""
         declared = self._declared
-        self._reader: JsonReader | None = None
+        reader: JsonReader | None = None
         plain = {} if declared is None else declared.plain
         if plain is not None and (plain or kinds):
             # a kernel can't skip a value of any type, so it finds such an attribute odd
             learned = {name: type(None) if one is object else one for name, one in kinds.items()}
-            self._reader = JsonReader(plain | learned)
+            reader = JsonReader(plain | learned)
         hints: list[tuple[Any, Any]] = []  # with the default
         if declared is not None:
             hints = [(one.hint(), None) for one in declared.readers.values()]
@@ -233,11 +245,14 @@ class EventColumns:
         hints += [(Union[_TYPES[one], None, more], missing) for one in kinds.values()]  # noqa: UP007
         fields = [(f"f{at}", *one) for at, one in enumerate(hints)]
         names = {f"f{at}": name for at, name in enumerate([*self._names, *kinds])}
-        self._getters = [attrgetter(name) for name in names]
-        self._record = msgspec.defstruct(
+        record = msgspec.defstruct(
             "Attributes", fields, rename=names, forbid_unknown_fields=True, gc=False
         )
-        self._decode = msgspec.json.Decoder(self._record).decode
+        self._decode = msgspec.json.Decoder(record).decode
+        self._record = record
+        self._getters = [attrgetter(name) for name in names]
+        self._kinds: dict[str, type] = kinds
+        self._reader = reader
 
 
 def _column(kind: type, values: list[Any]) -> Any:

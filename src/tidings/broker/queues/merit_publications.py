@@ -170,7 +170,7 @@ class MeritPublications(Publications):
         try:
             link, message = self._queue.take()
         except Unreadable as problem:  # not acknowledged, so it is sent again
-            _log.error("a publication that waits can't be read: %s", problem)
+            _log.error("could not read a waiting publication from the disk: %s", problem)
             self._settle(problem.sender, problem.key)
             return
         self._settle(link, (message.publisher, message.stamp))

@@ -175,7 +175,13 @@ def bench_graph(
     workload: Workloads = None,
     filters: Sizes = None,
     threads: Annotated[
-        int, typer.Option("--threads", metavar="N", min=1, help="Threads that join filters.")
+        int,
+        typer.Option(
+            "--threads",
+            metavar="N",
+            min=1,
+            help="Number of threads that find the edges of the graph.",
+        ),
     ] = 2,
     sample: Annotated[
         int, typer.Option("--sample", metavar="N", min=1, help="Nodes whose parents are checked.")

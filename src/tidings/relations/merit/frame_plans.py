@@ -47,7 +47,7 @@ class FramePlan(msgspec.Struct, eq=False):
 
 
 UNPLANNED = FramePlan((), (), (), MatchedIds(), (), (), frozenset())
-"""Used for values that have no plan yet: it sends nothing at once, and decides nothing."""
+"""An empty plan, for values that have no plan yet: nothing is sent at once, no answer is known."""
 
 
 class Sightings:

@@ -65,7 +65,8 @@ class Repeats(_Latest):
         self._gone: list[int] = []
 
     def is_news(self, number: int, message: Said) -> bool:
-        """Must a message be sent? A message that need not be sent is repeated by pulses."""
+        """Must a message be sent? Not if it only repeats the last one of its channel: then pulses
+        stand for it."""
         if is_repeat(self.said.get(number), message):
             return False
         self.put(number, message)

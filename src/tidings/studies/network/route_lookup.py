@@ -180,7 +180,8 @@ class Flatness(msgspec.Struct, frozen=True):
     scenario: str
     known: float  # the ratio for a known header
     notification: float  # the ratio for a new header
-    # the ratio for a new header, per id, because headers have more ids if there are more topics
+    # the same ratio, of the times per id: with more subscribers, more topics have subscribers, so a
+    # header has more ids
     id: float
 
 

@@ -180,7 +180,7 @@ def bench_graph(
             "--threads",
             metavar="N",
             min=1,
-            help="Number of threads that find the edges of the graph.",
+            help="Threads that find the edges.",
         ),
     ] = 2,
     sample: Annotated[

@@ -19,12 +19,11 @@ from tests.waiting import eventually
 
 from tidings.model import EnvironmentProblem
 from tidings.routing.protocol import digest, frames, messages as m
-from tidings.store.journal import FileJournal
 from tidings.studies.host.process_usage import running_seconds
 from tidings.studies.network.route_durable import greet
-from tidings.studies.network.route_parts import distinct_filters
+from tidings.studies.network.route_parts import distinct_filters, start_root
 from tidings.studies.network.route_peers import end_process
-from tidings.studies.network.route_tidings import RawPeer, start_node
+from tidings.studies.network.route_tidings import RawPeer
 from tidings.studies.workloads.workloads import make_workload
 
 pytestmark = pytest.mark.bench
@@ -105,21 +104,11 @@ class Publishers:
 def test_one_publisher_takes_less_than_a_hundred(tmp_path: Path) -> None:
     workload = make_workload("mixed", 10_000, 16_384, 1)
     stored, lines = distinct_filters(workload), [*workload.event_lines()]
-    journal = FileJournal(tmp_path / "journal.db")
-    journal.begin_life(1)
-    for node, text in stored:
-        journal.add_node(node, text, "receiver")
-    batch = journal.take()
-    assert batch is not None
-    journal.write(batch)
-    journal.close()
-    file = tmp_path / "root.toml"
-    file.write_text('name = "root"\nlisten = "127.0.0.1:0"\njournal = "journal.db"\n')
     processes: list[subprocess.Popen[bytes]] = []
     times: dict[int, list[float]] = {1: [], 100: []}
     opened: list[RawPeer] = []
     try:
-        port = start_node(file, processes)
+        port = start_root(tmp_path, stored, processes)
         receiver = Receiver(port, tuple(node for node, _ in stored))
         opened.append(receiver.peer)
         both = {count: Publishers(port, count, lines) for count in times}

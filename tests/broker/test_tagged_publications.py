@@ -87,6 +87,14 @@ def waiting(root: Root) -> Iterator[Record]:
         yield from one.records() if isinstance(one, Block) else (one,)
 
 
+def change_or_restart(root: Root, tagging: Tagging, chance: random.Random) -> tuple[int, Nodes]:
+    """Change nodes, and sometimes restart; return a version of which a tag may be."""
+    tagging.change()
+    if chance.random() < 0.2:
+        root.restart()
+    return chance.choice(tagging.past[-6:])
+
+
 @pytest.mark.parametrize("run", runs(1, 30))
 @pytest.mark.parametrize("many", [False, True])
 def test_any_interleaving_gives_the_tags_of_a_fresh_one(
@@ -97,10 +105,7 @@ def test_any_interleaving_gives_the_tags_of_a_fresh_one(
     tagging = Tagging(root, chance)
     stale = 0
     for _ in draws(50, lambda: stale > 10):
-        tagging.change()
-        if chance.random() < 0.2:
-            root.restart()
-        version, known = chance.choice(tagging.past[-6:])
+        version, known = change_or_restart(root, tagging, chance)
         messages = [tagging.publication(version, known) for _ in range(30 if many else 6)]
         expected = {one.payload: fresh(root, one.content) for one in messages}
         if many:
@@ -133,10 +138,7 @@ def test_fast_publications_get_the_tags_of_a_fresh_one(
     tagging = Tagging(root, chance)
     stale = 0
     for _ in draws(50, lambda: stale > 10):
-        tagging.change()
-        if chance.random() < 0.2:
-            root.restart()
-        version, known = chance.choice(tagging.past[-6:])
+        version, known = change_or_restart(root, tagging, chance)
         for _ in range(6):
             given = tagging.publication(version, known)
             message = msgspec.structs.replace(given, stamp=0, first=0, fast=True)

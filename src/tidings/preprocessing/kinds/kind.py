@@ -59,8 +59,9 @@ class Kind:
         return ""
 
     def type_interest(self, type_: str) -> str:
-        """The interest in a declared type, as a filter in SQL."""
-        raise NotImplementedError
+        """The interest in a declared type, as a filter in SQL. Only for kinds with types, which
+        override this method: in all others, `type_of` finds no type to ask for."""
+        raise NotImplementedError  # so a new kind with types can't forget it
 
     def type_in(self, found: Filter) -> str:
         """The declared type that an interest asks for; empty if it asks for anything else, such as
